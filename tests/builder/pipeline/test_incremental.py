@@ -33,10 +33,17 @@ from tests.support.catalogues import read_tree, wait_for_tick
 from tests.support.depth import seeded, some_of
 
 PAGE_SIZE = 2
-LIST_PAGES_MAX = 3
-HOME_CARDS = 2
-HOME_TAGS = 1
-URLS_PER_PART_MAX = 10
+# In place of the builder's own, in every module that has them by name.
+SIZES = {
+    "PAGE_SIZE": PAGE_SIZE,
+    "LIST_PAGES_MAX": 3,
+    "HOME_ROWS": 2,
+    "HOME_TAGS": 1,
+    "URLS_PER_PART_MAX": 10,
+    "VERSIONS_SHOWN_MAX": 3,
+    "MOVES_MAX": 2,
+    "_PIECE_BYTES": 200,
+}
 
 OF_REPOS = ("withdrawn", "files", "version", "label", "repo", "owner")
 FIRST_DAY = 20_089  # as ``moment(0)``
@@ -350,13 +357,14 @@ class IndexedBuilds(Builds):
 
 @pytest.fixture
 def small_pages(monkeypatch) -> None:
-    """Lists with several pages from few repos, in every module that has the numbers by name."""
-    sizes = {"PAGE_SIZE": PAGE_SIZE, "HOME_CARDS": HOME_CARDS, "HOME_TAGS": HOME_TAGS}
-    sizes |= {"URLS_PER_PART_MAX": URLS_PER_PART_MAX, "LIST_PAGES_MAX": LIST_PAGES_MAX}
+    """Lists with several pages from few repos, and rows in several pieces from few versions."""
     search_rules()  # which the process keeps: also with what is patched, for the tests after these
+    unused = {*SIZES}
     for module in [module for name, module in sys.modules.items() if name.startswith("builder.")]:
-        for name in sizes.keys() & vars(module).keys():
-            monkeypatch.setattr(module, name, sizes[name])
+        for name in SIZES.keys() & vars(module).keys():
+            monkeypatch.setattr(module, name, SIZES[name])
+            unused.discard(name)
+    assert not unused
 
 
 # In these fractions of a second every file is young, and the builder reads young files again,
