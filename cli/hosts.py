@@ -15,6 +15,7 @@ from cli.options import (
     out_option,
     private_option,
     rate_limit_option,
+    settings_of_serve,
     settle_private,
     url_of_serve,
 )
@@ -121,6 +122,7 @@ def hosts(
         else site.upstream or url_of_serve(context).removeprefix("http://"),
         certificate=site.certificate and tuple(map(os.path.abspath, site.certificate)),
         private=is_private,
+        file_bytes=settings_of_serve(context)["file_bytes"],
     )
     if site.listen and site.listen == site.upstream:
         raise click.UsageError(

@@ -16,7 +16,14 @@ from builder.text.placeholders import CONVENTIONS
 from cli.activity import note_change
 from cli.groups import grouped, setting
 from cli.import_summary import tell
-from cli.options import Places, init_option, owner_option, places_options, prepare_content
+from cli.options import (
+    Places,
+    init_option,
+    owner_option,
+    places_options,
+    prepare_content,
+    settings_of_serve,
+)
 from cli.progress import Progress
 from cli.site import update_site
 from cli.standard_error import say
@@ -213,7 +220,8 @@ def imports(
         raise click.UsageError(
             f"{problem}. Add --from VENDOR to say whose API it is, like --from langfuse."
         )
-    options = options._replace(owner=options.owner or DEFAULT_OWNER)
+    file_bytes = settings_of_serve(click.get_current_context())["file_bytes"]
+    options = options._replace(owner=options.owner or DEFAULT_OWNER, file_bytes=file_bytes)
     outcome = _import(places, source, vendor, save, options, init)
     tell(outcome, options, verbose=verbose)
     changed = [*outcome.created, *outcome.updated]

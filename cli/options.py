@@ -18,6 +18,7 @@ from builder.model.settings import (
     Settings,
     parse_base_url,
 )
+from builder.model.version_files import BYTES_HARD_MAX, BYTES_MAX
 from builder.render.colours import check_accent
 from builder.store import privacy
 from cli.groups import grouped, in_order, setting
@@ -144,6 +145,14 @@ def site_options(default_url: str, *more: Callable) -> Callable:
             help="Also write files from which Langfuse's SDKs read prompts.",
         ),
         private_option,
+        setting(
+            "--file-bytes",
+            type=click.IntRange(0, BYTES_HARD_MAX),
+            metavar="N",
+            default=BYTES_MAX,
+            hidden=True,
+            help=f"Bytes of the files of a version, at most {BYTES_HARD_MAX:,}.",
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from cli.options import (
     owner_option,
     places_options,
     prepare_content,
+    settings_of_serve,
     split_repo,
 )
 from cli.site import update_site
@@ -26,7 +27,7 @@ from publisher.write.drafts import make_draft
 from publisher.write.publish import publish as publish_draft
 
 
-def _read_folder(folder: Path) -> tuple[Path, dict[str, Any]]:
+def _read_folder(folder: Path, file_bytes: int) -> tuple[Path, dict[str, Any]]:
     """The text of a folder, and the field of its files. Says what is left out. Raises HubError."""
     text = text_in([*folder.iterdir()])
     if not text:
@@ -39,7 +40,7 @@ def _read_folder(folder: Path) -> tuple[Path, dict[str, Any]]:
         raise OperatorError(f"{folder} cannot be read: {error}.") from None
     for path, why in beside.left:
         say(f"Left out {path}: {why}.")
-    return text, {"files": beside.read()}
+    return text, {"files": beside.read(file_bytes)}
 
 
 @click.command()
@@ -115,7 +116,8 @@ def publish(
     """
     owner, name = split_repo(repo, owner)
     source = str(file)
-    text, files = _read_folder(file) if file.is_dir() else (file, {})
+    file_bytes = settings_of_serve(click.get_current_context())["file_bytes"]
+    text, files = _read_folder(file, file_bytes) if file.is_dir() else (file, {})
     try:
         with click.open_file(text, "rb") as opened:
             raw = opened.read(CONTENT_BYTES_MAX + 1)
@@ -131,7 +133,7 @@ def publish(
     fields["tags"] = [*fields["tags"]] or None
     fields["labels"] = [*fields["labels"]] or None
     given = {field: value for field, value in fields.items() if value is not None}
-    draft = make_draft({"content": content} | files | given)
+    draft = make_draft({"content": content} | files | given, file_bytes)
     if not places.database_url:
         prepare_content(places.content, init, f"publish {repo} {shlex.quote(source)}")
     with open_store(places) as store:

@@ -149,14 +149,6 @@ _PUBLISHING = (
             default=DEFAULT_LIMITS.publications,
             help="Publications per minute and owner; 0: no limit.",
         ),
-        setting(
-            "--file-bytes",
-            type=click.IntRange(0, DEFAULT_LIMITS.file_bytes),
-            metavar="N",
-            default=DEFAULT_LIMITS.file_bytes,
-            hidden=True,
-            help=f"Bytes of the files of a version, at most {DEFAULT_LIMITS.file_bytes:,}.",
-        ),
     ),
     setting(
         "--open-signup",

@@ -25,6 +25,7 @@ from builder.model.content_tree import KINDS
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
 from builder.model.records import METADATA
+from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.model.routes import BYTES, GZIP, READ_ROUTES, ROUTES
 from builder.model.version_files import TEXT_SUFFIX
 from builder.render.clients import SHELL_CLIENT
@@ -37,7 +38,6 @@ from mcp_app.tools import TOOLS, Tool
 from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
 from publisher.limits import DEFAULT_LIMITS
 from publisher.trusted.publishers import TrustedPublisher
-from publisher.web.incoming import BODY_BYTES_MAX
 from publisher.web.pages.snippets import workflow
 from publisher.write.idempotency import KEPT_SECONDS
 
@@ -151,7 +151,7 @@ def publish_limits() -> str:
         ("checks a minute for each address", DEFAULT_LIMITS.checks),
         ("requests a minute without a valid token, for each address", DEFAULT_LIMITS.wrong_tokens),
         ("bytes of `content` as UTF-8", records.CONTENT_BYTES_MAX),
-        ("bytes of the request's body", BODY_BYTES_MAX),
+        ("bytes of the request's body", PUBLICATION_BYTES_MAX),
         ("versions of a repo", names.VERSIONS_PER_REPO_MAX),
         ("levels of lists and objects in `parameters`", records.NESTING_MAX),
         ("hours that an `Idempotency-Key` is known", KEPT_SECONDS // 3600),

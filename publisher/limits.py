@@ -7,8 +7,6 @@ limits.
 
 from typing import NamedTuple
 
-from builder.model.version_files import BYTES_MAX
-
 
 class Quotas(NamedTuple):
     """Limits for each owner; 0: none. Also the amounts that an owner has."""
@@ -32,15 +30,13 @@ class Limits(NamedTuple):
     """All limits of a publish service; 0: no limit.
 
     ``publications``: a minute and owner, changes of labels included. ``checks`` of drafts, and
-    requests with ``wrong_tokens``: a minute and client address. ``file_bytes``: of all files of a
-    version, at most BYTES_MAX.
+    requests with ``wrong_tokens``: a minute and client address.
     """
 
     publications: int = 30
     checks: int = 240
     wrong_tokens: int = 20
     quotas: Quotas = NO_QUOTAS
-    file_bytes: int = BYTES_MAX
 
 
 DEFAULT_LIMITS = Limits()

@@ -12,9 +12,6 @@ from server.app import Receive, Scope
 # The longest body of a form, of a CI job's ID token, and of a change of a label. The rest of a
 # longer one is not read.
 VISITOR_BYTES_MAX = 64 * 1024
-# The longest body of a publication, from a program or from the editor's form: its text, and its
-# files as JSON with base64. The rest of a longer one is not read.
-PUBLICATION_BYTES_MAX = 8 * 1024 * 1024
 
 
 def is_long(scope: Scope, bytes_max: int) -> bool:

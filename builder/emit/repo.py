@@ -33,6 +33,7 @@ from builder.model.objects import NO_REF_ID
 from builder.model.records import time_of
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
+from builder.model.version_files import BYTES_MAX
 from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, prompt_pages, skills
 from builder.render.derive import Entries, Stored
@@ -56,8 +57,8 @@ from builder.text.summary import summarize
 
 # The most versions cached while a repo is rendered.
 TEXTS_KEPT = 32
-# A skill has up to three times the bytes of its files.
-SKILLS_KEPT = 8
+# A skill has up to three times the bytes of its files: these together, unless there are only two.
+SKILL_BYTES_KEPT = 8 * 3 * BYTES_MAX
 
 
 class Rendered(NamedTuple):
@@ -124,8 +125,9 @@ class Prompt:
         self.read_record = lru_cache(TEXTS_KEPT)(partial(content.read_record, *place))
         self.read = lru_cache(TEXTS_KEPT)(partial(_read, self.read_record, *place))
         read_skill = partial(_skill, settings.content, self.read, self.links)
-        self.skill = lru_cache(SKILLS_KEPT)(read_skill)
-        self.find = lru_cache(SKILLS_KEPT)(partial(_find, self.read, self.skill))
+        skills_kept = max(2, SKILL_BYTES_KEPT // (3 * max(BYTES_MAX, settings.file_bytes)))
+        self.skill = lru_cache(skills_kept)(read_skill)
+        self.find = lru_cache(skills_kept)(partial(_find, self.read, self.skill))
         self.latest_text: prompt_pages.Shown | None = None
 
     def write(self) -> Rendered:

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 
 import jinja2
 
+from builder.model.request_bodies import publication_bytes_max
 from builder.model.settings import DEFAULT_BASE_URL, READS_PER_MINUTE
+from builder.model.version_files import BYTES_MAX
 
 SERVERS = ("nginx", "caddy")
 
@@ -23,7 +25,7 @@ class HostedSite(NamedTuple):
     `hubctl serve`; empty if there is none. ``certificate``: the files of a certificate and its
     key; None for those that certbot writes, or Caddy itself. ``log``: the file of nginx's access
     log. ``reads_per_minute``: for each client address; 0 for no limit. ``private``: the server
-    has no file of it, and passes everything on.
+    has no file of it, and passes everything on. ``file_bytes``: the most of the files of a version.
     """
 
     out: str
@@ -34,6 +36,12 @@ class HostedSite(NamedTuple):
     log: str = "/var/log/nginx/hub.log"
     reads_per_minute: int = READS_PER_MINUTE
     private: bool = False
+    file_bytes: int = BYTES_MAX
+
+    @property
+    def body_megabytes(self) -> int:
+        """More than `hubctl serve` reads of a body, so that it can say so itself."""
+        return publication_bytes_max(self.file_bytes) // 2**20 + 4
 
     @property
     def base_path(self) -> str:

@@ -306,7 +306,8 @@ class Paths(Struct):
 class Hub(Struct, omit_defaults=True):
     """This service. `queries`: true if it answers `q` and several tags at once. `search`: the
     search engine. `private`: only members read it, with a session or a token; absent from a public
-    hub. `version`: the version of the software that built the site.
+    hub. `version`: the version of the software that built the site. `file_bytes`: the most bytes of
+    the files of a version.
     """
 
     name: str
@@ -319,7 +320,9 @@ class Hub(Struct, omit_defaults=True):
     repos_count: int
     paths: Paths
     private: bool = False
-    version: str = ""  # Sites of an older hub have no version.
+    # Sites of an older hub have none of these.
+    version: str = ""
+    file_bytes: int | UnsetType = UNSET
 
 
 class WithdrawnLine(Struct):

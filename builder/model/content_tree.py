@@ -55,7 +55,9 @@ class Kind:
 
 
 TEXT = Kind("{owner}/{name}/{version}.md", CONTENT_BYTES_MAX, "the bytes as published")
-FILE = Kind("{owner}/{name}/{version}.files/{path}", version_files.BYTES_MAX, "one of its files")
+FILE = Kind(
+    "{owner}/{name}/{version}.files/{path}", version_files.BYTES_HARD_MAX, "one of its files"
+)
 RECORD = Kind("{owner}/{name}/{version}.json", 2 << 20, "its record, which makes it exist")
 LABEL = Kind(f"{{owner}}/{{name}}/{LABELS}/{{number}}.json", 16 << 10, "a change of a label")
 WITHDRAWAL = Kind(

@@ -78,7 +78,7 @@ FilePath = Annotated[
         examples=["scripts/run.py"],
     ),
 ]
-FileSize = Annotated[int, Meta(ge=0, le=version_files.BYTES_MAX)]
+FileSize = Annotated[int, Meta(ge=0, le=version_files.BYTES_HARD_MAX)]
 Tags = Annotated[list[TagName], Meta(max_length=names.TAGS_PER_REPO_MAX)]
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
 DESCRIPTION_CHARS_MAX = 2000
@@ -328,8 +328,8 @@ def check_files(
         raise ValueError("`content_sha256` is not that of the text and `files`")
     for path, fault in version_files.find_faults([one.path for one in listed]):
         raise ValueError(f"`files`: {path} {fault}")
-    if sum(one.size for one in listed) > version_files.BYTES_MAX:
-        raise ValueError(f"`files` have more than {version_files.BYTES_MAX:,} bytes together")
+    if sum(one.size for one in listed) > version_files.BYTES_HARD_MAX:
+        raise ValueError(f"`files` have more than {version_files.BYTES_HARD_MAX:,} bytes together")
 
 
 def check_label(text: str) -> None:

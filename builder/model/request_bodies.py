@@ -39,6 +39,16 @@ Base64 = Annotated[str, Meta(extra_json_schema={"pattern": f"^{_BASE64}{END}"})]
 _ONE_OF_BOTH = {"oneOf": [{"required": ["content"]}, {"required": ["base64"]}]}
 
 
+# The longest body of a publication, from a program or from the editor's form: its text, and
+# BYTES_MAX of files, as JSON with base64. The rest of a longer one is not read.
+PUBLICATION_BYTES_MAX = 8 * 1024 * 1024
+
+
+def publication_bytes_max(file_bytes: int) -> int:
+    """The longest body of a publication on a hub with this limit of files."""
+    return PUBLICATION_BYTES_MAX + max(0, file_bytes - version_files.BYTES_MAX) * 4 // 3
+
+
 class DraftFile(Struct, forbid_unknown_fields=True, kw_only=True):
     """A file to publish: `content` is its text, or `base64` has its bytes."""
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from builder.model.errors import OperatorError
+from builder.model.version_files import BYTES_MAX
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8000"
 # The names of the libraries; the first that is installed is the default.
@@ -23,6 +24,7 @@ class Settings(NamedTuple):
     ``q``, several tags at once and MCP, which files alone cannot. ``search``: the engine for
     queries. ``words``: ``catalogue.jsonl`` has words of each text, for searches on hosts that
     answer no queries.
+    ``file_bytes``: the most bytes of the files of a version that is published.
     ``langfuse``: Langfuse's SDKs can read the site. ``private``: only members read it. ``accent``:
     the colour of links and of the main button, as #rrggbb; by default the site's own.
     """
@@ -38,6 +40,7 @@ class Settings(NamedTuple):
     langfuse: bool = False
     private: bool = False
     accent: str = ""
+    file_bytes: int = BYTES_MAX
 
     @property
     def folders(self) -> dict[str, str]:

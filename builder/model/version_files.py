@@ -13,8 +13,12 @@ from typing import Protocol
 from builder.model.names import DEVICE_NAMES
 
 FILES_MAX = 200
-# The limit for all files of a version together. More bytes are refused: `content_too_large`.
+# The limit for all files of a version together, unless the operator of a hub sets another. More
+# bytes are refused: `content_too_large`.
 BYTES_MAX = 5_000_000
+# The most that an operator may set, and that every reader takes. Files are sent whole in a request
+# and in an answer of MCP, as base64, which takes several times their bytes of memory.
+BYTES_HARD_MAX = 20_000_000
 PATH_CHARS_MAX = 200
 
 # POSIX' portable characters, "+" and "@". No name begins with a dot, which hides it, or with a

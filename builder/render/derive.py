@@ -365,4 +365,5 @@ def hub_record(settings: Settings, repos_count: int, serial: int) -> answers.Hub
         ),
         private=settings.private,
         version=installed_version(),
+        file_bytes=settings.file_bytes,
     )

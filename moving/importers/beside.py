@@ -45,11 +45,11 @@ class Beside(NamedTuple):
     files: tuple[File, ...]
     left: tuple[tuple[str, str], ...]
 
-    def read(self) -> list[dict[str, Any]]:
+    def read(self, bytes_max: int) -> list[dict[str, Any]]:
         """The files as in a publication. Raises OperatorError, and as ``check_files`` before it
         reads any.
         """
-        check_files([(one.path, one.size) for one in self.files])
+        check_files([(one.path, one.size) for one in self.files], bytes_max)
         return [
             {
                 "path": one.path,
@@ -66,10 +66,10 @@ class Beside(NamedTuple):
             raise OperatorError(f"{one.path} cannot be read: {error.strerror}") from None
 
 
-def have_same_files(one: Beside | None, other: Beside | None) -> bool:
+def have_same_files(one: Beside | None, other: Beside | None, bytes_max: int) -> bool:
     """True if both have the same files; False if one has a fault. Publishing reports it."""
     try:
-        return (one.read() if one else []) == (other.read() if other else [])
+        return (one.read(bytes_max) if one else []) == (other.read(bytes_max) if other else [])
     except HubError:
         return False
 

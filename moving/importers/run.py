@@ -17,6 +17,7 @@ from builder.model.errors import HubError, OperatorError, RequestError, bounded,
 from builder.model.plural import counted
 from builder.model.records import VersionFile
 from builder.model.request_bodies import Draft
+from builder.model.version_files import BYTES_MAX
 from builder.store import content
 from builder.text.one_line import one_line
 from moving.importers import files, folders, lines, tables
@@ -43,6 +44,7 @@ class Options(NamedTuple):
     other owners are updated only for ``allowed_owners``. ``placeholders``: the convention of all
     texts, or ``auto``: by the source. ``markdown``, ``instructions``: as for ``find_prompts``.
     ``onto_others``: prompts may become versions of those that came from elsewhere.
+    ``file_bytes``: the most of the files of a version.
     """
 
     owner: str = "imported"
@@ -56,6 +58,7 @@ class Options(NamedTuple):
     markdown: bool = False
     instructions: bool = False
     onto_others: bool = False
+    file_bytes: int = BYTES_MAX
 
 
 @dataclass
@@ -239,7 +242,7 @@ class _Task:
         owner, base = self._named(one)
         alike = self._seen.setdefault((owner, base, one.text), [])
         for other in alike:
-            if have_same_files(one.beside, other.beside):
+            if have_same_files(one.beside, other.beside, self._options.file_bytes):
                 self.outcome.passed_over.append(PassedOver(one.where, f"the same as {other.where}"))
                 return
         alike.append(one)
@@ -342,7 +345,7 @@ class _Task:
         changelog = f"{how} {self._origin.of(item.where)}{by}" if changelog is None else changelog
         title = {"title": item.title} if item.title and not is_there else {}
         made = {"content": item.text, "changelog": changelog, "bump": names.AUTO}
-        files = {"files": item.beside.read()} if item.beside else {}
+        files = {"files": item.beside.read(self._options.file_bytes)} if item.beside else {}
         draft, notes = self._make_draft(made | title | item.fields | files)
         # The item's fields already include its front matter.
         terms = Terms(sync=False, front_matter=False, create_only=owner not in self._own)
@@ -366,7 +369,8 @@ class _Task:
         if self._options.license:
             fields = {"license": self._options.license} | fields
         tags, notes = parse_loosely({"tags": [*self._options.all_tags, *fields.get("tags", [])]})
-        return make_draft(fields | (tags if tags["tags"] else {})), notes
+        fields = fields | (tags if tags["tags"] else {})
+        return make_draft(fields, self._options.file_bytes), notes
 
 
 def _steps(one: Item | History | Rejection | PassedOver) -> int:

@@ -61,7 +61,7 @@ class Service:
         self.store = store
         self.limits = limits
         self.sign_in = sign_in
-        self.quotas = QuotaKeeper(settings.content, limits.quotas, limits.file_bytes)
+        self.quotas = QuotaKeeper(settings.content, limits.quotas)
         self.publications = (
             Throttle(limits.publications, "publish") if limits.publications else None
         )

@@ -17,12 +17,16 @@ from werkzeug.formparser import FormDataParser
 
 from builder.model.errors import Detail, RequestError, bounded, cut, validation_failed
 from builder.model.names import Version
-from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval
+from builder.model.request_bodies import (
+    Draft,
+    LabelDraft,
+    LabelRemoval,
+    publication_bytes_max,
+)
 from builder.model.routes import FORM, JSON
 from publisher.write.drafts import parse_change, parse_draft, parse_folder
-from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
+from server.bodies import VISITOR_BYTES_MAX
 
-BODY_BYTES_MAX = PUBLICATION_BYTES_MAX
 _PARTS_MAX = 10
 _LESS_AT_ONCE = "publish less at once"
 _LESS = "send only the version, a note and the version that you expect"
@@ -61,36 +65,39 @@ def bearer_token(authorization: str | None) -> str | None:
     return text.strip() or None if scheme.lower() == "bearer" else None
 
 
-def read_publication(request: Request) -> bytes:
-    """Returns the body of a request to publish. Raises RequestError ``unsupported_media_type``,
-    ``content_too_large``, ``invalid_json``.
+def read_publication(request: Request, file_bytes: int) -> bytes:
+    """Returns the body of a request to publish, with at most ``file_bytes`` of files. Raises
+    RequestError ``unsupported_media_type``, ``content_too_large``, ``invalid_json``.
     """
+    bytes_max = publication_bytes_max(file_bytes)
     if request.mimetype == FORM:
         _check_encoding(request)
-        return _read_body(request, BODY_BYTES_MAX, _LESS_AT_ONCE)
-    return read_json_body(request, BODY_BYTES_MAX, _LESS_AT_ONCE)
+        return _read_body(request, bytes_max, _LESS_AT_ONCE)
+    return read_json_body(request, bytes_max, _LESS_AT_ONCE)
 
 
-def parse_publication(request: Request, body: bytes) -> Incoming:
+def parse_publication(request: Request, body: bytes, file_bytes: int) -> Incoming:
     """Returns what a request to publish says. Raises RequestError as parse_draft does, which for
     headers is ``validation_failed`` too.
     """
     if request.mimetype == FORM:
-        (draft, left_out), body = _parse_folder(request, body)
+        (draft, left_out), body = _parse_folder(request, body, file_bytes)
     else:
-        draft, left_out = parse_draft(body), []
+        draft, left_out = parse_draft(body, file_bytes), []
     key = _read_key(request)
     if_match = request.headers.get("If-Match")
     return Incoming(_with_condition(draft, if_match), body, key, if_match, left_out)
 
 
-def _parse_folder(request: Request, body: bytes) -> tuple[tuple[Draft, list[str]], bytes]:
+def _parse_folder(
+    request: Request, body: bytes, file_bytes: int
+) -> tuple[tuple[Draft, list[str]], bytes]:
     """The draft of a form with a ZIP as parse_folder, and the bytes that identify the request: a
     form that is sent again has another boundary.
     """
     parser = FormDataParser(
         lambda **_: io.BytesIO(),
-        max_form_memory_size=BODY_BYTES_MAX,
+        max_form_memory_size=len(body),
         max_form_parts=_PARTS_MAX,
         silent=False,
     )
@@ -107,7 +114,7 @@ def _parse_folder(request: Request, body: bytes) -> tuple[tuple[Draft, list[str]
         raise _wrong_form("has no file as `files`")
     draft = files["draft"].read() if "draft" in files else fields.get("draft", "").encode()
     packed = files["files"].read()
-    return parse_folder(draft, packed), b"%d:" % len(draft) + draft + packed
+    return parse_folder(draft, packed, file_bytes), b"%d:" % len(draft) + draft + packed
 
 
 def _wrong_form(fault: str) -> RequestError:

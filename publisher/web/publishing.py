@@ -52,6 +52,7 @@ class _Publishing:
         self._service = service
         self._tokens = tokens
         self._links = Links(service.settings.base_url)
+        self._file_bytes = service.settings.file_bytes
 
     def publish(self, owner: str, name: str) -> Response:
         g.publication = "version"
@@ -60,7 +61,8 @@ class _Publishing:
         actor = self._tokens.admit(owner, check)
         names.check_possible_owner(owner)
         names.check_repo(name)
-        incoming = parse_publication(request, read_publication(request))
+        body = read_publication(request, self._file_bytes)
+        incoming = parse_publication(request, body, self._file_bytes)
         g.fields["bytes"] = len(incoming.body)
         actor = self._tokens.admit_again(actor, check)
         if incoming.draft.labels:
@@ -89,9 +91,9 @@ class _Publishing:
         names.check_possible_owner(owner)
         names.check_repo(name)
         too_long = partial(refuse, reason="Checks from your address took too much time of this hub")
-        body = read_publication(request)
+        body = read_publication(request, self._file_bytes)
         with self._service.work.turn(client(), too_long):
-            incoming = parse_publication(request, body)
+            incoming = parse_publication(request, body, self._file_bytes)
             g.fields["bytes"] = len(incoming.body)
             if actor and incoming.draft.labels:
                 may_publish(actor, labels=incoming.draft.labels)

@@ -22,6 +22,7 @@ from builder.model.request_bodies import (
     TrustedExchange,
     WithdrawalDraft,
 )
+from builder.model.version_files import BYTES_MAX
 from builder.model.withdrawn import BECAUSE
 from builder.text.json_keys import only_once
 from publisher.accounts.token import find_token
@@ -44,30 +45,30 @@ _ADVICE = {
 _BYTES_MAX = {"changelog": CHANGELOG_BYTES_MAX, "note": NOTE_BYTES_MAX}
 
 
-def parse_draft(raw: bytes) -> Draft:
+def parse_draft(raw: bytes, file_bytes: int = BYTES_MAX) -> Draft:
     """Reads a publish body. Raises RequestError ``invalid_json``, and as make_draft."""
-    return make_draft(_parse_object(raw, '{"content": "…"}'))
+    return make_draft(_parse_object(raw, '{"content": "…"}'), file_bytes)
 
 
-def parse_folder(raw: bytes, packed: bytes) -> tuple[Draft, list[str]]:
+def parse_folder(raw: bytes, packed: bytes, file_bytes: int) -> tuple[Draft, list[str]]:
     """Reads a publish body whose text and files are in a ZIP; warnings name what is left out of
     that. Raises as parse_draft and read_zip.
     """
     fields = _parse_object(raw, '{"changelog": "…"}') if raw.strip() else {}
-    found, left = read_zip(packed)
+    found, left = read_zip(packed, file_bytes)
     twice = sorted(fields.keys() & found.keys())
     if twice:
         raise validation_failed(*(Detail(one, "is in the ZIP too: send it once") for one in twice))
-    return make_draft(fields | found), left
+    return make_draft(fields | found, file_bytes), left
 
 
-def make_draft(fields: Mapping[str, Any]) -> Draft:
-    """Returns a draft of these fields.
+def make_draft(fields: Mapping[str, Any], file_bytes: int = BYTES_MAX) -> Draft:
+    """Returns a draft of these fields, with at most ``file_bytes`` of files.
 
     Raises RequestError ``validation_failed`` that lists every wrong field, ``content_too_large``,
     ``invalid_label``, ``name_reserved`` or ``secret_detected``.
     """
-    draft = _decode(Draft, fields)
+    draft = _decode(Draft, fields, file_bytes)
     # The parser of the files has checked them for tokens.
     rest = msgspec.structs.replace(draft, files=UNSET)
     _check_secret("prompt", "text", msgspec.json.encode(rest).decode())
@@ -131,7 +132,7 @@ def _parse_object(raw: bytes, example: str) -> dict[str, Any]:
     return fields
 
 
-def _decode(kind: type[_Body], fields: Mapping[str, Any]) -> _Body:
+def _decode(kind: type[_Body], fields: Mapping[str, Any], file_bytes: int = 0) -> _Body:
     """Returns a body with these fields.
 
     Raises RequestError ``validation_failed`` that lists every wrong field. Any other error of a
@@ -144,7 +145,7 @@ def _decode(kind: type[_Body], fields: Mapping[str, Any]) -> _Body:
             details.append(_unknown(field, kind.__struct_fields__, len(details)))
             continue
         try:
-            values[field] = _decode_field(kind, field, value)
+            values[field] = _decode_field(kind, field, value, file_bytes)
         except RequestError as error:
             if error.code != "validation_failed":
                 raise
@@ -159,10 +160,10 @@ def _decode(kind: type[_Body], fields: Mapping[str, Any]) -> _Body:
     return kind(**values)
 
 
-def _decode_field(kind: type[Struct], field: str, value: Any) -> Any:
+def _decode_field(kind: type[Struct], field: str, value: Any, file_bytes: int) -> Any:
     """Returns a field of a body. Raises RequestError, ValueError."""
     if field == "files":
-        return parse_files(value)
+        return parse_files(value, file_bytes)
     if field == "labels":
         return _check_labels(value)
     bytes_max = _BYTES_MAX.get(field)

@@ -16,7 +16,7 @@ from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.plural import counted
 from builder.model.records import StoredFile
 from builder.model.request_bodies import Draft, DraftFile
-from builder.model.version_files import BYTES_MAX, media_type
+from builder.model.version_files import media_type
 from publisher.accounts.token import find_token
 from publisher.write.fields import decode
 
@@ -71,7 +71,7 @@ def tell_kept(stored: Sequence[StoredFile]) -> str:
     )
 
 
-def parse_files(value: Any) -> list[DraftFile]:
+def parse_files(value: Any, bytes_max: int) -> list[DraftFile]:
     """The field ``files`` of a publication. Raises ValueError for a wrong list, RequestError
     ``validation_failed`` with the path of each wrong file, ``secret_detected``, and the errors of
     ``check_files``.
@@ -89,7 +89,7 @@ def parse_files(value: Any) -> list[DraftFile]:
         raise validation_failed(*details)
     if pointers := [one.path for one in found if one.data.startswith(LFS_POINTER)]:
         raise validation_failed(*(Detail(field_of(path), IS_POINTER) for path in pointers))
-    check_files([(one.path, len(one.data)) for one in found])
+    check_files([(one.path, len(one.data)) for one in found], bytes_max)
     for place, one in enumerate(found):
         # The message about a path with a token does not repeat it.
         shown = f"The path files[{place}]" if find_token(one.path) else f"The file {one.path}"
@@ -102,14 +102,15 @@ def parse_files(value: Any) -> list[DraftFile]:
     return found
 
 
-def check_files(files: Iterable[tuple[str, int]]) -> None:
+def check_files(files: Iterable[tuple[str, int]], bytes_max: int) -> None:
     """Raises RequestError with all faults of files with these paths and sizes:
-    ``content_too_large`` if only their total size exceeds the limit, else ``validation_failed``.
+    ``content_too_large`` if only their total size exceeds ``bytes_max``, else
+    ``validation_failed``.
     """
     sizes = [*files]
     found = version_files.find_faults([path for path, _ in sizes])
     faults = [Detail(field_of(path), fault) for path, fault in found]
-    if too_large := tell_too_large(sizes, BYTES_MAX):
+    if too_large := _tell_too_large(sizes, bytes_max):
         if not faults:
             raise RequestError("content_too_large", f"The files have {too_large}.")
         faults.insert(0, Detail("files", f"have {too_large}"))
@@ -117,7 +118,7 @@ def check_files(files: Iterable[tuple[str, int]]) -> None:
         raise validation_failed(*faults)
 
 
-def tell_too_large(sizes: Sequence[tuple[str, int]], bytes_max: int) -> str:
+def _tell_too_large(sizes: Sequence[tuple[str, int]], bytes_max: int) -> str:
     """The fault of files that are too large together; empty if they are not."""
     total = sum(size for _, size in sizes)
     if total <= bytes_max:

@@ -276,8 +276,6 @@ def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Preview:
     there = fold(moves)
     moment = labels.time_of_next(there, terms.now)
     folder = repo.folder_of(draft)
-    if terms.quotas and draft.files:
-        terms.quotas.check_files(folder.files)
     if (
         previous
         and folder.whole_sha256 == previous[0].whole_sha256

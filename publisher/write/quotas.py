@@ -14,9 +14,8 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from builder.model import version_files
 from builder.model.content_tree import LABELS, RECORD, WITHDRAWAL, WITHDRAWN, Kind, in_repo
 from builder.model.errors import Detail, RequestError
 from builder.model.metrics import LIMITS_HIT
@@ -24,7 +23,6 @@ from builder.store import content
 from builder.store.plain_files import statuses_below
 from publisher.limits import NO_QUOTAS, Quotas
 from publisher.write import synced_files
-from publisher.write.folders import tell_too_large
 
 # Beyond this many owners, all counts in memory are dropped and counted again.
 OWNERS_KEPT = 1000
@@ -38,12 +36,9 @@ _Counted = tuple[tuple[int, ...], Quotas]
 class QuotaKeeper:
     """Holds the owners of a content folder to their quotas. For any number of threads."""
 
-    def __init__(
-        self, content_root: str, quotas: Quotas, file_bytes: int = version_files.BYTES_MAX
-    ) -> None:
+    def __init__(self, content_root: str, quotas: Quotas) -> None:
         self._root = content_root
         self._quotas = quotas
-        self._file_bytes = file_bytes
         self._counted: dict[str, dict[str, _Counted]] = {}
 
     @contextlib.contextmanager
@@ -63,13 +58,6 @@ class QuotaKeeper:
             held.callback(os.close, descriptor)
             self.check(owner, needs)
             yield
-
-    def check_files(self, files: Mapping[str, bytes]) -> None:
-        """Raises RequestError ``content_too_large`` for files beyond this hub's limit."""
-        if fault := tell_too_large(
-            [(path, len(raw)) for path, raw in files.items()], self._file_bytes
-        ):
-            raise RequestError("content_too_large", f"The files have {fault}.")
 
     def check(self, owner: str, needs: Quotas) -> None:
         """Raises as ``room_for``. Does not hold its lock, so the result may be outdated at once."""

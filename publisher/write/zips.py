@@ -42,9 +42,9 @@ _SHOWN = 10
 _Entries = list[tuple[str, zipfile.ZipInfo]]
 
 
-def read_zip(data: bytes) -> tuple[dict[str, Any], list[str]]:
+def read_zip(data: bytes, bytes_max: int) -> tuple[dict[str, Any], list[str]]:
     """The fields ``content`` and ``files``, and warnings that name what is left out. Paths omit a
-    folder that contains all entries.
+    folder that contains all entries. ``bytes_max``: of the files.
 
     Raises RequestError ``validation_failed`` with the path of each wrong entry;
     ``content_too_large``.
@@ -57,7 +57,7 @@ def read_zip(data: bytes) -> tuple[dict[str, Any], list[str]]:
                 entries = [(name.replace("\\", "/"), one) for name, one in entries]
             entries = [one for one in entries if not one[0].endswith("/")]
             entries, left = _sort_out(file, entries)
-            _check_entries(entries)
+            _check_entries(entries, bytes_max)
             found = [(path, one, _read(file, one)) for path, one in entries]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as error:
         raise _refused(f"is not a readable ZIP ({error})") from None
@@ -133,12 +133,13 @@ def _text_of(names: Sequence[str]) -> str:
     )
 
 
-def _check_entries(entries: _Entries) -> None:
+def _check_entries(entries: _Entries, bytes_max: int) -> None:
     """Checks the declarations of all entries."""
     faults = [Detail(field_of(path), fault) for path, one in entries if (fault := _fault_of(one))]
     if faults:
         raise validation_failed(*faults)
-    check_files([(path, one.file_size) for path, one in entries if path not in TEXT_NAMES])
+    sizes = [(path, one.file_size) for path, one in entries if path not in TEXT_NAMES]
+    check_files(sizes, bytes_max)
     for path, one in entries:
         if path in TEXT_NAMES and one.file_size > CONTENT_BYTES_MAX:
             raise RequestError(

@@ -1,10 +1,13 @@
 """``hubctl publish`` and ``hubctl import``: data on standard output, talk on standard error."""
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
 from builder.model.names import Version
+from builder.model.version_files import BYTES_HARD_MAX, BYTES_MAX
 from builder.store.content import read_version
 from tests.cli.command import run
 from tests.support.folder_cases import CASES, REFUSED, told
@@ -112,6 +115,27 @@ def test_a_folder_is_refused_with_all_its_faults(folder: Path, case: str):
         if case != "text behind a link":
             assert "1 rejected" in done.stdout and "1 prompt not imported" in done.stderr
             assert one.not_told(done.stderr) == []
+
+
+@pytest.mark.parametrize("limit", [10, BYTES_MAX + 1])
+def test_an_operator_sets_the_bytes_of_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+):
+    monkeypatch.setenv("HUB_FILE_BYTES", f"{limit}")
+    (folder / "x").mkdir()
+    (folder / "x/SKILL.md").write_text("x")
+    (folder / "x/a").write_bytes(bytes(limit + 1))
+    for words in (["publish", "ann/x", "x"], ["import", "x", "--dry-run"], ["import", "x"]):
+        done = run(*words)
+        assert done.exit_code == 1 and f"{limit + 1:,} bytes, {limit:,} at most" in done.stderr
+    os.truncate(folder / "x/a", limit)
+    assert run("import", "x", "--owner", "bob").stdout.startswith("1 prompt created")
+    assert run("publish", "ann/x", "x").stdout == "ann/x 1.0.0\n"
+    run("build")
+    about = json.loads((folder / "site_out/api/v1/hub.json").read_text())["data"]
+    assert about["file_bytes"] == limit
+    monkeypatch.setenv("HUB_FILE_BYTES", f"{BYTES_HARD_MAX + 1}")
+    assert run("build").exit_code == 2
 
 
 def test_publish_only_text(folder: Path):

@@ -11,7 +11,7 @@ import pytest
 
 from builder.model.version_files import BYTES_MAX
 from tests.client.conftest import Hub
-from tests.client.fake import Answer, Fake, Request
+from tests.client.fake import Answer, Fake, Request, answer
 from tests.client.shells import TOKEN, Client
 from tests.client.test_check import checked, written
 from tests.client.test_machine import put_tool
@@ -38,12 +38,15 @@ def skill(client: Client, files: dict[str, bytes] = SKILL) -> Client:
 
 
 class Sent:
-    """A hub that accepts all, and the last publication that it got."""
+    """A hub that accepts all, and the last publication that it got. ``about``: its hub.json."""
 
-    def __init__(self) -> None:
+    def __init__(self, about: dict[str, Any] | None = None) -> None:
         self.request: dict[str, Any] = {}
+        self.about = about or {}
 
     def __call__(self, request: Request) -> Answer:
+        if request.method == "GET":
+            return answer(json.dumps({"data": self.about}, separators=(",", ":")).encode())
         self.request = json.loads(request.body)
         return checked()
 
@@ -144,19 +147,24 @@ def test_a_folder_is_refused_before_it_is_sent(case: str, awk: Client) -> None:
             done = hub.run(*words)
             assert done.status == 5 and "\x01" not in done.err
             assert one.not_told(done.err) == []
-    assert not fake.requests
+    assert {one.path for one in fake.requests} <= {"/api/v1/hub.json"}
 
 
-def test_sizes_at_the_limit_and_above(client: Client) -> None:
-    files = {"s/SKILL.md": b"x", "s/a": bytes(BYTES_MAX - 1), "s/b": b"1"}
-    with Fake(sent := Sent()) as fake:
+@pytest.mark.parametrize("limit", [None, BYTES_MAX + 3])
+def test_sizes_at_the_limit_of_the_hub_and_above(client: Client, limit: int | None) -> None:
+    most = limit or BYTES_MAX
+    files = {"s/SKILL.md": b"x", "s/a": bytes(most - 1), "s/b": b"1"}
+    with Fake(sent := Sent({"file_bytes": limit} if limit else {})) as fake:
         hub = skill(client.to(fake.url, HUB_TOKEN=TOKEN), files)
         assert hub.run("push", "ann/x", "s").status == 0
-        assert sum(len(raw) for raw, _ in sent.files.values()) == BYTES_MAX
+        assert sum(len(raw) for raw, _ in sent.files.values()) == most
         (hub.work / "s/b").write_bytes(b"12")
         done = hub.run("push", "ann/x", "s")
-    assert done.status == 5 and len(fake.requests) == 1
-    assert "s: 5000001 bytes, 5000000 at most: the largest is a, with 4999999" in done.err
+    says = f"s: {most + 1} bytes, {most} at most: the largest is a, with {most - 1}"
+    assert done.status == 5 and says in done.err
+    assert [one.method for one in fake.requests].count("POST") == 1
+    if not limit:  # where the hub does not answer, its limit is the usual one
+        assert says in hub.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN).run("push", "a/x", "s").err
 
 
 def test_more_faults_are_counted(client: Client) -> None:

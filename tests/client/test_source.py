@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from builder.model.records import CONTENT_BYTES_MAX
-from builder.model.version_files import BYTES_MAX, FILES_MAX, PATH_CHARS_MAX
+from builder.model.version_files import BYTES_HARD_MAX, BYTES_MAX, FILES_MAX, PATH_CHARS_MAX
 from builder.render.clients import SHELL_CLIENT
 from publisher.write.left_out import IGNORE_BYTES_MAX
 from tests.client.shells import SHELLS, need
@@ -85,6 +85,7 @@ def test_the_limits_are_those_of_the_service() -> None:
         "content_bytes_max": CONTENT_BYTES_MAX,
         "files_max": FILES_MAX,
         "files_bytes_max": BYTES_MAX,
+        "files_bytes_hard_max": BYTES_HARD_MAX,
         "ignore_bytes_max": IGNORE_BYTES_MAX,
         "file_path_chars_max": PATH_CHARS_MAX,
     }

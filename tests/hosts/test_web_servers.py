@@ -4,6 +4,7 @@ where a hub has become private.
 
 import contextlib
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,7 +17,9 @@ import requests
 
 from builder.hosts.configuration import SERVERS, HostedSite, configuration
 from builder.model.matching import match_file
+from builder.model.request_bodies import publication_bytes_max
 from builder.model.settings import Settings
+from builder.model.version_files import BYTES_HARD_MAX, BYTES_MAX
 from tests.conformance.caddy import started_caddy
 from tests.conformance.hosts import BASE_URL, BELOW_PATH, Workshop
 from tests.conformance.nginx import started_nginx
@@ -196,6 +199,16 @@ def test_what_is_printed_is_short(tmp_path: Path, server: str) -> None:
         assert f"{tmp_path}/site_out" in done.stdout
     private = hosts(tmp_path, server, "--base-url", "https://hub.example.org", "--private")
     assert len(private.stdout.splitlines()) <= 30 and "site_out" not in private.stdout
+
+
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("file_bytes", [100, BYTES_MAX, BYTES_HARD_MAX])
+@pytest.mark.parametrize("server", SERVERS)
+def test_bodies_pass_that_the_service_reads(server: str, file_bytes: int, private: bool) -> None:
+    text = configuration(server, HostedSite("/site", file_bytes=file_bytes, private=private))
+    (megabytes,) = re.findall(r"(?:client_max_body_size |max_size )(\d+)(?:m;|MiB)", text)
+    spare = int(megabytes) * 2**20 - publication_bytes_max(file_bytes)
+    assert 2**20 < spare < 5 * 2**20
 
 
 @pytest.mark.parametrize(

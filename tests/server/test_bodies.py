@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.model.service_urls import CHECK_URL, COMPARE_URL, TRUSTED_URL
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
@@ -17,7 +18,7 @@ from publisher.accounts.tokens import Accounts
 from publisher.web.app import create_app
 from server import mount
 from server.app import ReadApp, Receive
-from server.bodies import PUBLICATION_BYTES_MAX, in_time, read_ahead
+from server.bodies import in_time, read_ahead
 from tests.support.hubs import FakeRebuilder
 from tests.support.servers import DEADLINE_SECONDS
 

@@ -41,8 +41,9 @@ def front_fields(document: Document) -> dict[str, Any]:
     return parse_loosely(document.front or {})[0]
 
 
-def to_draft(writing: Writing, name: str, base: Base | None) -> Draft:
-    """Returns the publication that the fields describe: a version after ``base``, or the first one.
+def to_draft(writing: Writing, name: str, base: Base | None, file_bytes: int) -> Draft:
+    """Returns the publication that the fields describe: a version after ``base``, or the first one,
+    with at most ``file_bytes`` of files.
 
     Raises WritingError.
     """
@@ -67,7 +68,7 @@ def to_draft(writing: Writing, name: str, base: Base | None) -> Draft:
         errors.pop(field, None)
     if "variables" not in fields:
         errors = {key: found for key, found in errors.items() if not key.startswith("variable-")}
-    files = to_files(writing.files, base.files if base else {}, errors)
+    files = to_files(writing.files, base.files if base else {}, errors, file_bytes)
     try:
         draft = msgspec.structs.replace(make_draft(fields), files=files)
     except RequestError as error:

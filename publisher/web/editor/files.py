@@ -64,7 +64,7 @@ def read_rows(form: MultiDict[str, str]) -> tuple[FileRow, ...]:
 
 
 def add_uploads(
-    rows: tuple[FileRow, ...], uploads: MultiDict[str, FileStorage], folder: str
+    rows: tuple[FileRow, ...], uploads: MultiDict[str, FileStorage], folder: str, bytes_max: int
 ) -> tuple[tuple[FileRow, ...], str | None, list[str]]:
     """The rows with the uploaded files; the text of an uploaded ZIP (None without one), and
     warnings about what is left out of it. A file replaces the one at the same path; a ZIP replaces
@@ -75,7 +75,7 @@ def add_uploads(
     found = [*rows]
     text, left_out = None, []
     for packed in _sent(uploads, "zip"):
-        fields, left_out = read_zip(packed.read())
+        fields, left_out = read_zip(packed.read(), bytes_max)
         text = fields["content"]
         found = [replace(row, data="", removed=True) for row in found]
         for one in fields["files"]:
@@ -114,7 +114,7 @@ def data_of(row: FileRow, base: Files) -> bytes:
 
 
 def to_files(
-    rows: Sequence[FileRow], base: Files, errors: dict[str, list[str]]
+    rows: Sequence[FileRow], base: Files, errors: dict[str, list[str]], bytes_max: int
 ) -> list[DraftFile] | UnsetType:
     """The files to publish; UNSET if they are those of the ``base``. Faults go to ``errors``.
 
@@ -140,7 +140,8 @@ def to_files(
             [
                 {"path": path, "base64": b64encode(data).decode(), "executable": executable}
                 for path, data, executable in found
-            ]
+            ],
+            bytes_max,
         )
     except RequestError as error:
         faults += faults_of(error)

@@ -12,6 +12,7 @@ from builder.model import names
 from builder.model.matching import version_file
 from builder.model.plural import counted
 from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.request_bodies import publication_bytes_max
 from builder.model.version_files import FILES_MAX
 from builder.text.prompts import parse_document, variable_names
 from publisher.accounts.protected import ProtectedLabels
@@ -35,7 +36,6 @@ from publisher.web.editor.writing import (
 )
 from publisher.web.pages.difference import compare
 from publisher.web.pages.frame import Frame
-from server.bodies import PUBLICATION_BYTES_MAX
 
 # The most tags in use that the form suggests.
 TAGS_NAMED_MAX = 12
@@ -134,9 +134,9 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,
-        request_max=PUBLICATION_BYTES_MAX,
+        request_max=publication_bytes_max(frame.service.settings.file_bytes),
         file_rows=_file_rows(page, frame.service.settings.base_path), counted=counted,
-        files_max=FILES_MAX, file_bytes_max=frame.service.limits.file_bytes,
+        files_max=FILES_MAX, file_bytes_max=frame.service.settings.file_bytes,
         new_file=ShownFile(FileRow(""), 0, "new"),
         rows=rows, found=set(found), unknown=[one for one in found if one in unknown],
         new_names={one for one in found if known and one not in {row.name for row in known}},

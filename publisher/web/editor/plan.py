@@ -14,6 +14,7 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.request_bodies import Draft
+from builder.model.settings import Settings
 from builder.text.hidden_chars import Marks, visible
 from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.readable import readable
@@ -75,14 +76,15 @@ class PublicationPlan(NamedTuple):
 
 
 def make_plan(
-    root: str, owner: str, name: str, writing: Writing, base: Base | None
+    settings: Settings, owner: str, name: str, writing: Writing, base: Base | None
 ) -> PublicationPlan:
     """Returns the plan of a publication. ``base`` is the version that the author began with.
 
     Raises WritingError where it cannot be published; RequestError ``base_version_mismatch`` where
     there is a newer version; and what ``publish.preview`` raises.
     """
-    draft = to_draft(writing, name, base)
+    root = settings.content
+    draft = to_draft(writing, name, base, settings.file_bytes)
     try:
         terms = Terms(create_only=base is None)
         found = preview(root, owner, name, draft, publisher=owner, terms=terms)

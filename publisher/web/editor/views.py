@@ -109,7 +109,8 @@ class _Editor:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self._root = frame.service.settings.content
+        self._settings = frame.service.settings
+        self._root = self._settings.content
         self._drafts = SavedDrafts(frame.service.database)
         self._actions = {
             "preview": self._preview,
@@ -157,7 +158,7 @@ class _Editor:
         if base and writing.base_version != str(base.version):
             return None
         try:
-            return make_plan(self._root, owner, name, writing, base)
+            return make_plan(self._settings, owner, name, writing, base)
         except (WritingError, RequestError):
             return None
 
@@ -198,7 +199,7 @@ class _Editor:
             base = there and read_base(self._root, owner, name, there)
         sent = _Sent(person, owner, name, repo is None, base, latest, writing, _sent_draft())
         try:
-            writing, left_out = _with_uploads(writing)
+            writing, left_out = _with_uploads(writing, self._settings.file_bytes)
             sent = sent._replace(writing=writing, left_out=tuple(left_out))
         except RequestError as error:
             return self._again(sent, errors={"files": faults_of(error)}, status=error.status)
@@ -253,7 +254,7 @@ class _Editor:
     def _plan(self, sent: _Sent, writing: Writing | None = None) -> PublicationPlan:
         if not sent.is_new and not sent.base:
             raise RequestError("base_version_mismatch", "This version is not there any more.")
-        return make_plan(self._root, sent.owner, sent.name, writing or sent.writing, sent.base)
+        return make_plan(self._settings, sent.owner, sent.name, writing or sent.writing, sent.base)
 
     def _preview(self, sent: _Sent, *, is_preview: bool = True) -> Response:
         return self._again(sent, plan=self._plan(sent), is_preview=is_preview)
@@ -285,7 +286,8 @@ class _Editor:
     def _publish(self, sent: _Sent) -> Response:
         step = request.form.get("step", "")
         bump = sent.writing.bump or (step if step in names.BUMPS else "")
-        draft = to_draft(structs.replace(sent.writing, bump=bump), sent.name, sent.base)
+        writing, file_bytes = structs.replace(sent.writing, bump=bump), self._settings.file_bytes
+        draft = to_draft(writing, sent.name, sent.base, file_bytes)
         if request.form.get("seal") != seal_of(draft, sent.name) or (sent.base and not bump):
             if sent.is_new:
                 sent = sent._replace(name=propose_name(self._root, sent.owner, sent.writing))
@@ -388,12 +390,12 @@ class _Editor:
         )
 
 
-def _with_uploads(writing: Writing) -> tuple[Writing, list[str]]:
+def _with_uploads(writing: Writing, file_bytes: int) -> tuple[Writing, list[str]]:
     """Returns the fields with the files of the request, and sentences about what is left out.
     Raises RequestError.
     """
     folder = request.form.get("upload-folder", "")
-    files, text, left_out = add_uploads(writing.files, request.files, folder)
+    files, text, left_out = add_uploads(writing.files, request.files, folder, file_bytes)
     content = writing.content if text is None else with_line_feeds(text)
     return structs.replace(writing, files=files, content=content), left_out
 

@@ -21,6 +21,7 @@ from builder.model import names
 from builder.model.answer_headers import PAGE_SAFETY, SAFETY
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
+from builder.model.request_bodies import publication_bytes_max
 from builder.model.routes import HTML
 from builder.model.service_urls import ACCOUNT_URL, is_account_url
 from builder.render.pages import Pages
@@ -33,7 +34,7 @@ from publisher.service.parts import Service
 from publisher.web.pages.error_words import FAILURES, HEADINGS
 from publisher.web.pages.places import LOGIN, PEOPLE, PLACES, START, after_login, site_page
 from server.access import ANY, Access
-from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
+from server.bodies import VISITOR_BYTES_MAX
 from server.throttle import Throttle, network
 
 # Forms that a person may send a minute: each may write to the disk, and build pages.
@@ -124,7 +125,8 @@ class Frame:
             self._check_is_safe()
             # Before the body is read: the service does not wait for a stranger's.
             person = self.signed_in()
-            bytes_max = VISITOR_BYTES_MAX if person is None else PUBLICATION_BYTES_MAX
+            bytes_max = publication_bytes_max(self.service.settings.file_bytes)
+            bytes_max = VISITOR_BYTES_MAX if person is None else bytes_max
             request.max_content_length = request.max_form_memory_size = bytes_max
             request.max_form_parts = PARTS_MAX
             if person is not None:

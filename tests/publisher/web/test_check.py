@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
-from builder.model.request_bodies import WithdrawalDraft
+from builder.model.request_bodies import PUBLICATION_BYTES_MAX, WithdrawalDraft
 from builder.model.routes import API
 from publisher.accounts.token import LABEL, PUBLISH, READ, make_token
 from publisher.limits import Quotas
@@ -24,7 +24,6 @@ from publisher.write.drafts import make_change
 from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from server import throttle
-from server.bodies import PUBLICATION_BYTES_MAX
 from tests.support.calls import once, watched
 from tests.support.clock import StopClock
 from tests.support.hubs import URL, Hub, MakeHub, code_of

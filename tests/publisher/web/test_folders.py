@@ -14,7 +14,8 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
 from builder.model.records import CONTENT_BYTES_MAX
-from builder.model.version_files import BYTES_MAX, FILES_MAX
+from builder.model.request_bodies import publication_bytes_max
+from builder.model.version_files import BYTES_HARD_MAX, BYTES_MAX, FILES_MAX
 from builder.store.check import check
 from publisher.accounts.token import make_token
 from tests.support.folder_cases import CASES, REFUSED, told
@@ -129,17 +130,28 @@ def test_the_limits_themselves_are_allowed(hub: Hub):
     assert code_of(answer) == "content_too_large" and full[7]["path"] in answer.text
 
 
-def test_an_operator_sets_a_lower_limit(hub: Hub):
-    """It binds what is sent, and versions that were larger before keep their files."""
-    large = [{"path": "a", "content": "x" * 101}]
-    assert hub.post({"files": large}).status_code == 201
-    hub.limits = hub.limits._replace(file_bytes=100)
+@pytest.mark.parametrize("limit", [100, BYTES_HARD_MAX - 1])
+def test_an_operator_sets_the_limit(hub: Hub, limit: int):
+    """It binds what is sent. Versions that were larger before keep their files."""
+    hub.settings = hub.settings._replace(file_bytes=limit + 1)
     hub.restart()
-    answer = hub.post({"files": large, "content": "Two."})
-    assert code_of(answer) == "content_too_large" and "101 bytes, 100 at most" in answer.text
+    large = [{"path": "a", "content": "x" * (limit + 1)}]
+    assert hub.post({"files": large}).status_code == 201
+    hub.settings = hub.settings._replace(file_bytes=limit)
+    hub.restart()
+    says = f"{limit + 1:,} bytes, {limit:,} at most"
+    packed = pack({"SKILL.md": "x", "a": "x" * (limit + 1)}, zipfile.ZIP_STORED)
+    path = URL.replace("versions", "check")
+    for answer in (hub.post({"files": large}), hub.post({"files": large}, path), send(hub, packed)):
+        assert code_of(answer) == "content_too_large" and says in answer.text
+    answer = hub.post({"files": [*large, {"path": "a b", "content": ""}]})
+    assert fields_of(answer) == ["files[a b]"]
     assert hub.post({"content": "Two."}).status_code == 201
-    fits = [{"path": "a", "content": "x" * 100}]
+    fits = [{"path": "a", "base64": b64encode(bytes(limit)).decode()}]
     assert hub.post({"files": fits, "content": "Three."}).status_code == 201
+    too_long = b"x" * (publication_bytes_max(limit) + 1)
+    assert f"{publication_bytes_max(limit):,} bytes" in hub.post(too_long).text
+    assert list(check(hub.settings.content)) == []
 
 
 @pytest.mark.parametrize("encoded", [False, True])

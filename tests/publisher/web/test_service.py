@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 import requests
 
+from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.model.service_urls import TRUSTED_URL
 from builder.model.settings import Settings
-from server.bodies import PUBLICATION_BYTES_MAX
 from server.mount import PUBLISHERS_AT_ONCE
 from tests.server.test_metrics_port import values
 from tests.support.servers import (

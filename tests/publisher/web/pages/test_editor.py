@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
@@ -13,7 +14,6 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
 from publisher.web.pages.frame import PREVIEW_LIMIT
-from server.bodies import PUBLICATION_BYTES_MAX
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.editor import (
     HOSTILE,

@@ -8,12 +8,13 @@ from base64 import b64decode, b64encode
 import pytest
 
 from builder.model.names import Version
+from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.store import content
 from publisher.accounts.database import Database
 from publisher.accounts.saved_drafts import DRAFT_BYTES_MAX
 from publisher.accounts.tokens import Accounts
-from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
+from server.bodies import VISITOR_BYTES_MAX
 from tests.publisher.web.pages.conftest import Page, People, Upload, Visitor
 from tests.publisher.web.pages.editor import fields_of, open_story, publish, send, stored
 from tests.support.folder_cases import CASES, told

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.model.version_files import BYTES_MAX, FILES_MAX
-from server.bodies import PUBLICATION_BYTES_MAX
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.test_editor_browser import (
     FIELD,
