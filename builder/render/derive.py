@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -169,10 +169,6 @@ class Entries(Sequence[answers.ListedVersion]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    @overload
-    def __getitem__(self, place: int) -> answers.ListedVersion: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[answers.ListedVersion]: ...
     def __getitem__(
         self, place: int | slice
     ) -> answers.ListedVersion | list[answers.ListedVersion]:

@@ -70,16 +70,15 @@ class Files(Table):
         that it has no longer, by object.
         """
         kept, lost = {*objects}, {}
-        for object_id in self.ids_of_repo(repo_id):
+        unchanged = kept - self.noted.keys()
+        for object_id in sorted({*self.ids_of_repo(repo_id)} - unchanged):
             new = self.noted.get(object_id)
-            if object_id in kept and new is None:
-                continue
             files = {*_paths(object_id, new and _encode(new))}
             if gone := [file for file in self.of(object_id) if file not in files]:
                 lost[object_id] = gone
             if object_id not in kept:
                 self.remove(object_id)
-        self._store(objects)
+        self._store(kept - unchanged)
         return lost
 
     def ids_of_repo(self, repo_id: str) -> list[str]:
