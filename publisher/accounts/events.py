@@ -37,7 +37,6 @@ Kind = Literal[
     "token_new_address",
     "token_revoked",
     "publisher_added",
-    "publisher_changed",
     "publisher_removed",
     "publisher_used",
     "trusted_only_on",

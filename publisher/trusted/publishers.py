@@ -17,7 +17,7 @@ from publisher.accounts.events import Events
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.claims import Job
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import Entered, parse_fields, parse_labels
+from publisher.trusted.publisher_fields import Entered, parse_fields
 
 PUBLISHERS_PER_OWNER_MAX = 100
 
@@ -117,30 +117,6 @@ class TrustedPublishers:
             self._database.execute("DELETE FROM trusted_publisher WHERE id = ?", (publisher.id,))
             self._revoke_tokens(publisher, now)
             self._note_event("publisher_removed", publisher, now)
-        return publisher
-
-    def set_labels(
-        self, owner: str, publisher_id: str, labels: str, *, now: datetime | None = None
-    ) -> TrustedPublisher:
-        """Lets its jobs move exactly these labels; as for ``add``. Where that takes a label away,
-        the tokens of its jobs are revoked at once.
-
-        Raises RequestError ``not_found``, ``validation_failed`` about ``labels``.
-        """
-        with self._database.transaction():
-            before = self._get(owner, publisher_id)
-            parsed, details = parse_labels(labels, publishes=before.publishes)
-            if details:
-                raise validation_failed(*details)
-            publisher = before._replace(labels=parsed)
-            if publisher == before:
-                return publisher
-            self._database.execute(
-                "UPDATE trusted_publisher SET labels = ? WHERE id = ?", (parsed, publisher.id)
-            )
-            if not set(before.labels.split()) <= set(parsed.split()):
-                self._revoke_tokens(publisher, now)
-            self._note_event("publisher_changed", publisher, now)
         return publisher
 
     def matching(self, job: Job) -> list[TrustedPublisher]:

@@ -1,19 +1,16 @@
 """The page of an owner's trusted publishers, and of the repos that accept only these."""
 
-from collections.abc import Mapping
-
 from flask import Response, request
 from flask_wtf import FlaskForm
 from wtforms import RadioField, SelectField, StringField
 from wtforms.fields.choices import SelectChoice
 from wtforms.validators import DataRequired, InputRequired
 
-from builder.model.errors import RequestError
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import ENVIRONMENT_CHARS_MAX, WORKFLOWS, Entered
 from publisher.trusted.publishers import TrustedPublisher
 from publisher.web.pages import snippets
-from publisher.web.pages.fields import errors_shown, show_errors
+from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.repos import offered, repo_in, repos_of
 
@@ -66,10 +63,6 @@ class PublisherForm(FlaskForm):
     )
 
 
-class LabelsForm(FlaskForm):
-    labels = StringField("Labels that its jobs may move")
-
-
 class OnlyForm(FlaskForm):
     """Sets who publishes to a repo: ``who`` is ONLY for trusted publishers alone, TOO for tokens as
     well.
@@ -84,7 +77,6 @@ class OnlyForm(FlaskForm):
 def add_to(frame: Frame) -> None:
     """Adds these pages."""
     frame.add("/publishers", publishers, "GET", "POST")
-    frame.add("/publishers/<publisher_id>/labels", set_labels, "POST")
     frame.add("/publishers/<publisher_id>/remove", remove, "POST")
     frame.add("/publishers/only", only, "POST")
 
@@ -108,23 +100,6 @@ def publishers(frame: Frame, person: str) -> Response:
     return _show(frame, owner, form, OnlyForm(formdata=None), frame.status_of(form))
 
 
-def set_labels(frame: Frame, person: str, publisher_id: str) -> Response:
-    owner = frame.chosen(person, _WHAT).owner
-    form = LabelsForm()
-    try:
-        changed = frame.service.trusted.set_labels(owner, publisher_id, form.labels.data or "")
-    except RequestError as error:
-        if not error.details:
-            raise
-        show_errors(form, error, form.labels)
-        new = _new_form(frame, formdata=None)
-        return _show(frame, owner, new, OnlyForm(formdata=None), 422, {publisher_id: form})
-    message = (
-        f"Jobs of {changed.project} may move {', '.join(changed.labels.split()) or 'no labels'}."
-    )
-    return frame.redirect(frame.owned(f"/publishers#{changed.id}"), message)
-
-
 def remove(frame: Frame, person: str, publisher_id: str) -> Response:
     owner = frame.chosen(person, _WHAT).owner
     removed = frame.service.trusted.remove(owner, publisher_id)
@@ -146,15 +121,7 @@ def only(frame: Frame, person: str) -> Response:
     return _show(frame, owner, _new_form(frame, formdata=None), form, 422)
 
 
-def _show(
-    frame: Frame,
-    owner: str,
-    form: PublisherForm,
-    only: OnlyForm,
-    status: int,
-    label_forms: Mapping[str, LabelsForm] | None = None,
-) -> Response:
-    """Shows the page. ``label_forms``: those that had faults, by publisher."""
+def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status: int) -> Response:
     added = request.args.get("added")
     listed = sorted(frame.service.trusted.of(owner), key=lambda one: one.id != added)
     mine = repos_of(frame.service.settings.content, owner)
@@ -174,7 +141,6 @@ def _show(
                 _provider(frame, one),
                 one.issuer in frame.service.issuers and frame.service.issuers[one.issuer].kind,
                 _file_of(frame, one),
-                _labels_form(one, (label_forms or {}).get(one.id)),
             )
             for one in listed
         ],
@@ -184,14 +150,6 @@ def _show(
             for repo in sorted((covered - {""}).union(tokens_refused, offered(mine)))
         ],
     )
-
-
-def _labels_form(publisher: TrustedPublisher, sent: LabelsForm | None) -> LabelsForm:
-    """Returns the form that changes the labels of a publisher, as it was ``sent``."""
-    form = sent or LabelsForm(formdata=None, labels=publisher.labels)
-    # A page has one form for each publisher, so each needs ids of its own.
-    form.labels.id = form.labels.label.field_id = f"{publisher.id}-labels"
-    return form
 
 
 def _provider(frame: Frame, publisher: TrustedPublisher) -> str:

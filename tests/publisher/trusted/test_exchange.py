@@ -374,20 +374,3 @@ def test_what_is_used_up_is_remembered_as_long_as_it_holds(hub: Hub):
     with pytest.raises(RequestError) as caught:
         exchange(hub.database, hub.accounts, job, "ann/review", after)
     assert caught.value.code == "token_expired"
-
-
-# Afterwards
-
-
-def test_labels_that_are_taken_away_take_tokens_with_them(hub: Hub):
-    publisher = hub.trust(repo="review")
-    hub.publishers.set_labels("ann", publisher, "canary production", now=NOW)
-    text, token = hub.exchange(hub.token())
-    assert token.labels == ("canary", "production")
-    hub.publishers.set_labels("ann", publisher, "production canary, staging", now=NOW)
-    assert hub.accounts.authenticate(text, NOW)
-    hub.publishers.set_labels("ann", publisher, "canary", now=NOW)
-    with pytest.raises(RequestError) as caught:
-        hub.accounts.authenticate(text, NOW)
-    assert caught.value.code == "invalid_token"
-    assert hub.exchange(hub.token())[1].labels == ("canary",)

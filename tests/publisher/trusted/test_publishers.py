@@ -221,31 +221,18 @@ def test_an_owner_who_is_unknown(publishers: TrustedPublishers):
         publishers.add("cleo", GITHUB, Entered("octo/prompts", "a.yml"))
 
 
-def test_labels_change(database: Database, publishers: TrustedPublishers):
-    added = publishers.add("ann", GITHUB, Entered("octo/prompts", "publish.yml", "review"), now=NOW)
-    changed = publishers.set_labels("ann", added.id, " production,canary production ", now=NOW)
-    assert publishers.of("ann") == [changed] == [added._replace(labels="production canary")]
-    publishers.set_labels("ann", added.id, "production canary", now=NOW)
-    kinds = [event.kind for event in Events(database).latest("ann", 10)]
-    assert kinds.count("publisher_changed") == 1
+def test_labels(publishers: TrustedPublishers):
+    entered = Entered("octo/prompts", "publish.yml", labels=" production,canary production ")
+    added = publishers.add("ann", GITHUB, entered)
+    assert publishers.of("ann") == [added] and added.labels == "production canary"
     for labels in ("latest", "A b", " ".join(f"label-{number}" for number in range(21))):
-        with pytest.raises(RequestError) as caught:
-            publishers.set_labels("ann", added.id, labels)
-        assert {detail.field for detail in caught.value.details} == {"labels"}
-    assert publishers.set_labels("ann", added.id, "", now=NOW).labels == ""
+        wrong = wrong_fields(publishers, "ann", GITHUB, entered._replace(labels=labels))
+        assert wrong.keys() == {"labels"}
     only = Entered("octo/prompts", "release.yml", labels="production", publishes=False)
     moves = publishers.add("ann", GITHUB, only)
-    assert not moves.publishes and publishers.of("ann") == [moves, added._replace(labels="")]
-    for attempt in (
-        lambda: publishers.add("ann", GITHUB, only._replace(labels="", workflow="other.yml")),
-        lambda: publishers.set_labels("ann", moves.id, ""),
-    ):
-        with pytest.raises(RequestError, match="at least one label"):
-            attempt()
-    for owner, publisher_id in (("ben", added.id), ("ann", "00000000"), ("ann", "' OR 1=1")):
-        with pytest.raises(RequestError) as caught:
-            publishers.set_labels(owner, publisher_id, "canary")
-        assert caught.value.code == "not_found"
+    assert not moves.publishes and publishers.of("ann") == [added, moves]
+    wrong = wrong_fields(publishers, "ann", GITHUB, only._replace(labels=""))
+    assert "at least one label" in wrong["labels"]
 
 
 def test_removal(database: Database, publishers: TrustedPublishers):

@@ -90,28 +90,3 @@ def test_labels_of_jobs(people: People, owner: Visitor) -> None:
     with Database(people.settings.state) as database:
         (publisher,) = TrustedPublishers(database).of(owner.handle)
     assert publisher.labels == "production canary"
-
-
-def test_labels_of_jobs_change(people: People, owner: Visitor) -> None:
-    owner.get("/account/publishers")
-    for project in ("octo/prompts", "octo/others"):
-        owner.submit("/publishers", project=project, workflow="publish.yml", labels="canary")
-    with Database(people.settings.state) as database:
-        others, prompts = TrustedPublishers(database).of(owner.handle)
-    page = owner.submit(f"{prompts.id}/labels", labels="production canary")
-    assert "Jobs of octo/prompts may move production, canary." in page.words
-    assert "Labels production, canary" in page.words
-    page = owner.submit(f"{prompts.id}/labels", labels="latest")
-    assert page.status == 422 and "is reserved" in page.words
-    assert 'value="latest"' in page.html and page.html.count(f'id="{prompts.id}-labels"') == 1
-    page = owner.submit(f"{others.id}/labels", labels="")
-    assert "Jobs of octo/others may move no labels." in page.words
-    with Database(people.settings.state) as database:
-        stored = [one.labels for one in TrustedPublishers(database).of(owner.handle)]
-    assert stored == ["", "production canary"]
-    log = owner.get("/account/security").words
-    assert "Labels of a trusted publisher changed: octo/prompts publish.yml" in log
-    stranger = people.guest()
-    stranger.get("/account/publishers")
-    page = stranger.post(f"/account/publishers/{others.id}/labels", stranger.csrf())
-    assert page.status == 404
