@@ -25,8 +25,9 @@ PATH_CHARS_MAX = 200
 # hyphen, which programs read as an option; none ends with a dot, which Windows removes.
 _NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._+@-]*[A-Za-z0-9_+@-])?"
 PATH_PATTERN = f"{_NAME}(?:/{_NAME})*"
-# The file names of the text in a published folder.
-TEXT_NAMES = ("SKILL.md", "PROMPT.md")
+# The file names of the text in a published folder. Some tools write `skill.md`. Many documents are
+# called `prompt.md`.
+TEXT_NAMES = ("SKILL.md", "skill.md", "PROMPT.md")
 
 # Extensions of files that are served as text, with the media type in the record.
 _TEXT_MEDIA = {

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from builder.model.errors import HubError, OperatorError
+from builder.model.version_files import TEXT_NAMES
 from builder.store.plain_files import read_file
 from publisher.write.folders import check_files
 from publisher.write.left_out import (
@@ -75,11 +76,8 @@ def have_same_files(one: Beside | None, other: Beside | None, bytes_max: int) ->
 
 
 def text_in(entries: Collection[Path]) -> Path | None:
-    """The text of a folder that is one prompt; None for another folder. ``PROMPT.md`` must be in
-    capitals, because many documents are called ``prompt.md``.
-    """
-    named = [one for one in entries if one.name.lower() == SKILL_FILE]
-    named += [one for one in entries if one.name == PROMPT_FILE]
+    """The text of a folder that is one prompt; None for another folder."""
+    named = [one for name in TEXT_NAMES for one in entries if one.name == name]
     return next((one for one in named if one.is_symlink() or one.is_file()), None)
 
 
@@ -97,7 +95,7 @@ def find_beside(text: Path, *, has_others: bool = False) -> Beside:
             full = Path(name, one)
             path, mode = full.relative_to(folder).as_posix(), full.lstat().st_mode
             kind = _KINDS.get(stat.S_IFMT(mode), OTHER)
-            is_environment = kind == FOLDER and (full / ENVIRONMENT_FILE).exists()
+            is_environment = kind == FOLDER and (full / ENVIRONMENT_FILE).is_file()
             if full == text:
                 continue
             if why := rule.why_not(path, kind, is_environment=is_environment):

@@ -164,10 +164,10 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[PromptFile | Rejection |
                 if may_lose and not path.resolve().is_relative_to(root):
                     yield Rejection(where, "a link that leads outside the folder")
                 else:
-                    endings["symbolic links"] += 1
+                    endings["symbolic links"] += not is_one
             elif path.is_dir():
                 if path != root and _is_no_source(path, own):
-                    passed.append(where)
+                    passed += [] if is_one else [where]  # a prompt's own folder names it
                     continue
                 entries = sorted(path.iterdir())
                 if text := text_in(entries):

@@ -5,6 +5,7 @@ extracted, and nothing is written to disk under a name from it.
 """
 
 import io
+import re
 import stat
 import struct
 import zipfile
@@ -19,6 +20,7 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.version_files import FILES_MAX, TEXT_NAMES
 from publisher.write.folders import check_files, field_of
 from publisher.write.left_out import (
+    ENVIRONMENT_FILE,
     FILE,
     IGNORE_BYTES_MAX,
     IGNORE_FILE,
@@ -37,6 +39,7 @@ _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _OUTSIDE = "leads out of the folder: use names with / between them"
 _SHOWN = 10
+_environment_of_top = re.compile(f"[^/]*/{re.escape(ENVIRONMENT_FILE)}")
 
 # Entries with their paths.
 _Entries = list[tuple[str, zipfile.ZipInfo]]
@@ -89,21 +92,34 @@ def _sort_out(file: zipfile.ZipFile, entries: _Entries) -> tuple[_Entries, dict[
     if outside := [name for name, _ in entries if {"..", ""} & {*name.split("/")}]:
         raise validation_failed(*(Detail(field_of(name), _OUTSIDE) for name in outside))
     kinds = {name: _kind_of(one) for name, one in entries}
-    kept, left = FolderRule().sort_out(kinds)
+    # Beside the text, the file of an environment does not make its folder one.
+    kept, left = FolderRule().sort_out(
+        {name: one for name, one in kinds.items() if not _environment_of_top.fullmatch(name)}
+    )
     text = _text_of(kept)
     folder = text.rpartition("/")[0] + "/" if "/" in text else ""
-    rules = next((one for name, one in entries if name == folder + IGNORE_FILE), None)
-    ignored = ""
-    if rules:
-        if _kind_of(rules) != FILE or rules.file_size > IGNORE_BYTES_MAX or _fault_of(rules):
-            raise validation_failed(Detail("files", f"{WRONG_RULES}: replace it"))
-        ignored = _read(file, rules).decode(errors="surrogateescape")
+    rule = _read_rules(file, entries, folder + IGNORE_FILE)
     inside = {name.removeprefix(folder): one for name, one in kinds.items() if _is_in(name, folder)}
-    found, more = FolderRule(ignored).sort_out(inside | {text.removeprefix(folder): TEXT})
+    found, more = rule.sort_out(inside | {text.removeprefix(folder): TEXT})
     left = {name: why for name, why in left.items() if not _is_in(name, folder)} | more
     belongs = {*found}
     paths = ((name.removeprefix(folder), one) for name, one in entries if _is_in(name, folder))
     return [one for one in paths if one[0] in belongs], left
+
+
+def _read_rules(file: zipfile.ZipFile, entries: _Entries, path: str) -> FolderRule:
+    for name, one in entries:
+        if name != path and not name.startswith(f"{path}/"):
+            continue
+        if name != path or _kind_of(one) != FILE or one.file_size > IGNORE_BYTES_MAX:
+            raise validation_failed(Detail("files", f"{WRONG_RULES}: replace it"))
+        try:
+            return FolderRule(
+                "" if _fault_of(one) else _read(file, one).decode(errors="surrogateescape")
+            )
+        except ValueError as error:
+            raise validation_failed(Detail("files", f"{error}: correct it")) from None
+    return FolderRule()
 
 
 def _is_in(name: str, folder: str) -> bool:

@@ -184,10 +184,10 @@ def test_two_sources_of_one_prompt_are_refused(client: Client) -> None:
 
 
 def test_folders_without_a_text_or_with_a_link_as_text(client: Client) -> None:
-    hub = skill(client.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN), {"s/skill.md": b"x", "t/x": b""})
+    hub = skill(client.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN), {"s/prompt.md": b"x", "t/x": b""})
     done = hub.run("push", "ann/x", "s")
     assert done.status == 1 and "'s' has no SKILL.md or PROMPT.md" in done.err
-    (hub.work / "t/SKILL.md").symlink_to("../s/skill.md")
+    (hub.work / "t/SKILL.md").symlink_to("../s/prompt.md")
     done = hub.run("push", "ann/x", "t")
     assert done.status == 5 and "t/SKILL.md is a symbolic link" in done.err
 

@@ -28,6 +28,7 @@ class Case(NamedTuple):
     kept: set[str]
     left: dict[str, str]
     links: tuple[str, ...] = ()
+    text: str = "SKILL.md"
 
     @property
     def whole(self) -> dict[str, str]:
@@ -35,23 +36,23 @@ class Case(NamedTuple):
         return self.left | ({".hubignore": "hidden"} if self.rules else {})
 
     def write(self, folder: Path) -> None:
-        for path in (*self.files, "SKILL.md", *([".hubignore"] if self.rules else ())):
+        for path in (*self.files, self.text, *([".hubignore"] if self.rules else ())):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(self.rules if path == ".hubignore" else "x")
         for path in self.links:
-            (folder / path).symlink_to("SKILL.md")
+            (folder / path).symlink_to(self.text)
 
     def pack(self, top: str = "") -> bytes:
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as file:
-            for path in (*self.files, "SKILL.md"):
+            for path in (*self.files, self.text):
                 file.writestr(top + path, "x")
             if self.rules:
                 file.writestr(f"{top}.hubignore", self.rules)
             for path in self.links:
                 info = zipfile.ZipInfo(top + path)
                 info.external_attr = (stat.S_IFLNK | 0o777) << 16
-                file.writestr(info, "SKILL.md")
+                file.writestr(info, self.text)
         return packed.getvalue()
 
 
@@ -70,6 +71,13 @@ def _ruled(rules: str, kept: set[str], *left: str) -> Case:
 
 
 CASES = {
+    "small letters": Case(("a", "d/prompt.md"), "", {"a", "d/prompt.md"}, {}, text="skill.md"),
+    "no environments": Case(
+        ("pyvenv.cfg", "a", "d/pyvenv.cfg/b"), "", {"pyvenv.cfg", "a", "d/pyvenv.cfg/b"}, {}
+    ),
+    "line breaks in caches": Case(
+        ("node_modules/a\nb", ".h/a\nb", "a"), "", {"a"}, {"node_modules/": _TOOL, ".h/": "hidden"}
+    ),
     "plain": Case(("a/b/c/d", "a.md"), "", {"a/b/c/d", "a.md"}, {}),
     "hidden": Case(
         (".env", ".git/config", "d/.x/y", "d/e.x"), "", {"d/e.x"},
@@ -174,13 +182,16 @@ REFUSED = {
     "folder like a text": _of("Prompt.MD/x", faults=("Prompt.MD/x",)),
     "case": _of("a/x", "a/X", faults=("a/[xX].* (case|capitals)",)),
     "case of a folder": _of("D/x", "d/y", faults=("d/.* (case|capitals)",)),
+    "tab": _of("a\tb", faults=("a[ ?\t]b.* (tab|path)",)),
+    "line break": _of("a\nb", faults=("a[ ?\n]b", "line break|path")),
     "backslash": _of("d/a\\b", faults=(r"d/a\\+b.* path",)),
-    "rules": Refused({".hubignore": b"ok\n**/x"}, (".hubignore, line 2",)),
+    "rules": Refused({".hubignore": b"ok\n**/x"}, ("[:(] ?\\.hubignore, line 2",)),
     "large rules": Refused(
         {".hubignore": b"#\n" * (IGNORE_BYTES_MAX // 2) + b"d"}, (".hubignore",)
     ),
+    "rules in a folder": _of(".hubignore/x", faults=(".hubignore must be a plain file",)),
     "rules behind a link": Refused(
-        {".hubignore": b"x", "elsewhere": b"x"}, (".hubignore",), ".hubignore"
+        {".hubignore": b"x", "elsewhere": b"x"}, (".hubignore must be a plain file",), ".hubignore"
     ),
     # The hub refuses these two, whoever sends them.
     "pointer": Refused({"SKILL.md": _POINTER}, ("pointer of Git LFS",)),
