@@ -43,6 +43,19 @@ def _read_folder(folder: Path, file_bytes: int) -> tuple[Path, dict[str, Any]]:
     return text, {"files": beside.read(file_bytes)}
 
 
+def _read_text(text: Path) -> str:
+    with click.open_file(text, "rb") as opened:
+        raw = opened.read(CONTENT_BYTES_MAX + 1)
+    if len(raw) > CONTENT_BYTES_MAX:
+        raise OperatorError(f"{text} is larger than {CONTENT_BYTES_MAX:,} bytes. Shorten the file.")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise OperatorError(
+            f"{text} is not UTF-8 at byte {error.start:,}. Save it as UTF-8."
+        ) from None
+
+
 @click.command()
 @places_options
 @owner_option
@@ -115,27 +128,14 @@ def publish(
       hubctl publish ann/story story.md -m "First version"
     """
     owner, name = split_repo(repo, owner)
-    source = str(file)
     file_bytes = settings_of_serve(click.get_current_context())["file_bytes"]
     text, files = _read_folder(file, file_bytes) if file.is_dir() else (file, {})
-    try:
-        with click.open_file(text, "rb") as opened:
-            raw = opened.read(CONTENT_BYTES_MAX + 1)
-        if len(raw) > CONTENT_BYTES_MAX:
-            raise OperatorError(
-                f"{source} is larger than {CONTENT_BYTES_MAX:,} bytes. Shorten the file."
-            )
-        content = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise OperatorError(
-            f"The file is not UTF-8 at byte {error.start:,}. Save it as UTF-8."
-        ) from None
     fields["tags"] = [*fields["tags"]] or None
     fields["labels"] = [*fields["labels"]] or None
     given = {field: value for field, value in fields.items() if value is not None}
-    draft = make_draft({"content": content} | files | given, file_bytes)
+    draft = make_draft({"content": _read_text(text)} | files | given, file_bytes)
     if not places.database_url:
-        prepare_content(places.content, init, f"publish {repo} {shlex.quote(source)}")
+        prepare_content(places.content, init, f"publish {repo} {shlex.quote(str(file))}")
     with open_store(places) as store:
         done = publish_draft(store, owner, name, draft, publisher=publisher or owner)
     for warning in done.warnings:

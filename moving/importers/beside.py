@@ -27,7 +27,6 @@ from publisher.write.left_out import (
     FolderRule,
 )
 
-SKILL_FILE, PROMPT_FILE = "skill.md", "PROMPT.md"
 _KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK}
 
 

@@ -26,7 +26,7 @@ from builder.text.skill_writer import asked_first
 from builder.text.summary import clean_title, first_sentence, names_a_part, title_of
 from moving.export.listing import LIST_FILE, Exported, read_list
 from moving.importers import agents, chats, notes
-from moving.importers.beside import SKILL_FILE, text_in
+from moving.importers.beside import text_in
 from moving.importers.folders import (
     ASSISTANT_SUFFIXES,
     MESSAGE_SUFFIXES,
@@ -183,7 +183,7 @@ def _read(found: PromptFile, root: Path, exported: Exported | None) -> Item | Re
 def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str:
     own = front.get("name")
     stem = notes.without_id(_stem(path))
-    if path.name.lower() == SKILL_FILE and isinstance(own, str) and own.strip():
+    if path.name.lower() == "skill.md" and isinstance(own, str) and own.strip():
         return own
     if is_listed:
         return _stem(path)

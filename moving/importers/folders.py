@@ -9,12 +9,11 @@ from collections.abc import Collection, Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from builder.model.version_files import TEXT_NAMES
 from builder.store.site import is_built
 from moving.export.listing import LIST_FILE
 from moving.importers.agents import find_tool
 from moving.importers.beside import (
-    PROMPT_FILE,
-    SKILL_FILE,
     Beside,
     find_beside,
     text_in,
@@ -143,7 +142,7 @@ def is_about(name: str) -> bool:
 
 def _has_form(name: str) -> bool:
     """True if a file's name shows that it is a prompt."""
-    return name.lower().endswith(FORM_SUFFIXES) or name.lower() == SKILL_FILE or name == PROMPT_FILE
+    return name.lower().endswith(FORM_SUFFIXES) or bool({name, name.lower()} & {*TEXT_NAMES})
 
 
 def _walk(root: Path, own: Collection[str]) -> Iterator[PromptFile | Rejection | PassedOver]:

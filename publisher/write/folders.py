@@ -6,6 +6,7 @@ Pure: reads no files of earlier versions.
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Self
 
 import msgspec
@@ -110,24 +111,17 @@ def check_files(files: Iterable[tuple[str, int]], bytes_max: int) -> None:
     sizes = [*files]
     found = version_files.find_faults([path for path, _ in sizes])
     faults = [Detail(field_of(path), fault) for path, fault in found]
-    if too_large := _tell_too_large(sizes, bytes_max):
+    if (total := sum(size for _, size in sizes)) > bytes_max:
+        largest, size = max(sizes, key=itemgetter(1))
+        too_large = (
+            f"{total:,} bytes, {bytes_max:,} at most: leave some out. The largest is {largest}, "
+            f"with {size:,} bytes"
+        )
         if not faults:
             raise RequestError("content_too_large", f"The files have {too_large}.")
         faults.insert(0, Detail("files", f"have {too_large}"))
     if faults:
         raise validation_failed(*faults)
-
-
-def _tell_too_large(sizes: Sequence[tuple[str, int]], bytes_max: int) -> str:
-    """The fault of files that are too large together; empty if they are not."""
-    total = sum(size for _, size in sizes)
-    if total <= bytes_max:
-        return ""
-    largest, size = max(sizes, key=lambda one: one[1])
-    return (
-        f"{total:,} bytes, {bytes_max:,} at most: leave some out. The largest is {largest}, with "
-        f"{size:,} bytes"
-    )
 
 
 def field_of(path: str | int) -> str:

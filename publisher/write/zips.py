@@ -99,12 +99,12 @@ def _sort_out(file: zipfile.ZipFile, entries: _Entries) -> tuple[_Entries, dict[
     text = _text_of(kept)
     folder = text.rpartition("/")[0] + "/" if "/" in text else ""
     rule = _read_rules(file, entries, folder + IGNORE_FILE)
-    inside = {name.removeprefix(folder): one for name, one in kinds.items() if _is_in(name, folder)}
+    here = [(name.removeprefix(folder), one) for name, one in entries if name.startswith(folder)]
+    inside = {name: kinds[folder + name] for name, _ in here}
     found, more = rule.sort_out(inside | {text.removeprefix(folder): TEXT})
-    left = {name: why for name, why in left.items() if not _is_in(name, folder)} | more
+    left = {name: why for name, why in left.items() if not name.startswith(folder)} | more
     belongs = {*found}
-    paths = ((name.removeprefix(folder), one) for name, one in entries if _is_in(name, folder))
-    return [one for one in paths if one[0] in belongs], left
+    return [one for one in here if one[0] in belongs], left
 
 
 def _read_rules(file: zipfile.ZipFile, entries: _Entries, path: str) -> FolderRule:
@@ -120,10 +120,6 @@ def _read_rules(file: zipfile.ZipFile, entries: _Entries, path: str) -> FolderRu
         except ValueError as error:
             raise validation_failed(Detail("files", f"{error}: correct it")) from None
     return FolderRule()
-
-
-def _is_in(name: str, folder: str) -> bool:
-    return name.startswith(folder)
 
 
 def _kind_of(entry: zipfile.ZipInfo) -> str:

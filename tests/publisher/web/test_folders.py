@@ -275,7 +275,6 @@ HOSTILE = {
     "slip": (pack({"SKILL.md": "x", "../../etc/passwd": "y"}), "files[../../etc/passwd]"),
     "absolute": (pack({"SKILL.md": "x", "/etc/passwd": "y"}), "files[/etc/passwd]"),
     "backslash": (pack({"SKILL.md": "x", "..\\x": "y"}), "files[../x]"),
-    "case": (pack({"SKILL.md": "x", "a": "y", "A": "z"}), "files[A]"),
     "link": (
         pack({"SKILL.md": "/etc/x"}, external_attr=(stat.S_IFLNK | 0o777) << 16), "content"
     ),
@@ -286,7 +285,6 @@ HOSTILE = {
     "cut": (pack({"SKILL.md": "x", "a": "y"})[:-30], "files"),
     "no ZIP": (b"text", "files"),
     "empty": (b"", "files"),
-    "more": (pack({"SKILL.md": "x"} | {f"f{n}": "" for n in range(FILES_MAX + 1)}), "files"),
     "entries": (pack({f"f{n}": "" for n in range(10_000)}), "files"),
     "twice": (pack({"SKILL.md": "x", "aX": "y", "aY": "z"}).replace(b"aY", b"aX"), "files[aX]"),
     "NUL": (pack({"SKILL.md": "x", "aXb": "y"}).replace(b"aXb", b"a\0b"), "files[a]"),

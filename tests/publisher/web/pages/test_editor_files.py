@@ -17,7 +17,7 @@ from publisher.accounts.tokens import Accounts
 from server.bodies import VISITOR_BYTES_MAX
 from tests.publisher.web.pages.conftest import Page, People, Upload, Visitor
 from tests.publisher.web.pages.editor import fields_of, open_story, publish, send, stored
-from tests.support.folder_cases import CASES, told
+from tests.support.folder_cases import CASES, REFUSED, told
 
 RUN = {"path": "scripts/run.sh", "content": "#!/bin/sh\r\necho hi\r\n", "executable": True}
 IMAGE = {"path": "image.png", "base64": b64encode(bytes(range(256))).decode()}
@@ -199,6 +199,15 @@ def test_what_of_a_zip_is_taken_and_left_out(people: People, writer: Visitor, ca
     assert told(re.findall(r"Left out [^:]*: [^:]*?\.(?= |$)", notes)) == one.whole
     publish(writer)
     assert files_of(people, writer, "1.0.0") == {path: (b"x", False) for path in one.kept}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_zip_is_refused_with_all_its_faults(writer: Visitor, case: str) -> None:
+    one = REFUSED[case]
+    page = send(writer, "files", upload("x.zip", one.pack(), "zip"), name="story")
+    if "pointer" in case:  # the file is in the form, and the preview refuses it
+        page = send(writer, "preview")
+    assert page.status in (413, 422) and one.not_told(page.words) == []
 
 
 def test_a_first_version_with_files(people: People, writer: Visitor) -> None:
