@@ -29,101 +29,63 @@ PATH_PATTERN = f"{_NAME}(?:/{_NAME})*"
 # called `prompt.md`.
 TEXT_NAMES = ("SKILL.md", "skill.md", "PROMPT.md")
 
-# Extensions of files that are served as text, with the media type in the record.
-_TEXT_MEDIA = {
-    "bash": "text/x-shellscript",
-    "bat": "text/plain",
-    "c": "text/x-c",
-    "cfg": "text/plain",
-    "cjs": "text/javascript",
-    "conf": "text/plain",
-    "cpp": "text/x-c++",
-    "cs": "text/plain",
-    "css": "text/css",
-    "csv": "text/csv",
-    "env": "text/plain",
-    "ex": "text/plain",
-    "go": "text/x-go",
-    "graphql": "application/graphql",
-    "h": "text/x-c",
-    "hbs": "text/plain",
-    "htm": "text/html",
-    "html": "text/html",
-    "ini": "text/plain",
-    "j2": "text/plain",
-    "java": "text/x-java",
-    "jinja": "text/plain",
-    "js": "text/javascript",
-    "json": "application/json",
-    "jsonl": "application/x-ndjson",
-    "jsx": "text/javascript",
-    "kt": "text/plain",
-    "log": "text/plain",
-    "lua": "text/x-lua",
-    "markdown": "text/markdown",
-    "md": "text/markdown",
-    "mdx": "text/markdown",
-    "mjs": "text/javascript",
-    "php": "text/x-php",
-    "pl": "text/x-perl",
-    "proto": "text/plain",
-    "ps1": "text/plain",
-    "py": "text/x-python",
-    "r": "text/plain",
-    "rb": "text/x-ruby",
-    "rs": "text/x-rust",
-    "rst": "text/x-rst",
-    "scss": "text/x-scss",
-    "sh": "text/x-shellscript",
-    "sql": "application/sql",
-    "svg": "image/svg+xml",
-    "swift": "text/plain",
-    "template": "text/plain",
-    "tex": "text/x-tex",
-    "tmpl": "text/plain",
-    "toml": "application/toml",
-    "ts": "text/x-typescript",
-    "tsv": "text/tab-separated-values",
-    "tsx": "text/x-typescript",
-    "txt": "text/plain",
-    "vue": "text/plain",
-    "xml": "application/xml",
-    "xsd": "application/xml",
-    "yaml": "application/yaml",
-    "yml": "application/yaml",
-    "zsh": "text/x-shellscript",
-}
-# Extensions of files that are served as bytes, with the media type in the record.
-_DATA_MEDIA = {
-    "avif": "image/avif",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "gif": "image/gif",
-    "gz": "application/gzip",
-    "ico": "image/vnd.microsoft.icon",
-    "jpeg": "image/jpeg",
-    "jpg": "image/jpeg",
-    "mp3": "audio/mpeg",
-    "mp4": "video/mp4",
-    "otf": "font/otf",
-    "pdf": "application/pdf",
-    "png": "image/png",
-    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    "tar": "application/x-tar",
-    "ttf": "font/ttf",
-    "wasm": "application/wasm",
-    "wav": "audio/wav",
-    "webp": "image/webp",
-    "woff": "font/woff",
-    "woff2": "font/woff2",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "zip": "application/zip",
-}
+
+def _by_extension(kinds: dict[str, str]) -> dict[str, str]:
+    """The media type of each extension; ``*`` in a type stands for the extension."""
+    return {one: kind.replace("*", one) for kind, found in kinds.items() for one in found.split()}
+
+
+# Extensions of files that are served as text, by the media type in the record.
+_TEXT_MEDIA = _by_extension(
+    {
+        "application/*": "graphql json sql toml xml yaml",
+        "application/x-ndjson": "jsonl",
+        "application/xml": "xsd",
+        "application/yaml": "yml",
+        "image/svg+xml": "svg",
+        "text/*": "css csv html",
+        "text/html": "htm",
+        "text/javascript": "cjs js jsx mjs",
+        "text/markdown": "markdown md mdx",
+        "text/plain": "bat cfg conf cs env ex hbs ini j2 jinja kt log proto ps1 r swift template"
+        " tmpl txt vue",
+        "text/tab-separated-values": "tsv",
+        "text/x-*": "c go java lua php rst scss tex",
+        "text/x-c": "h",
+        "text/x-c++": "cpp",
+        "text/x-perl": "pl",
+        "text/x-python": "py",
+        "text/x-ruby": "rb",
+        "text/x-rust": "rs",
+        "text/x-shellscript": "bash sh zsh",
+        "text/x-typescript": "ts tsx",
+    }
+)
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+# Extensions of files that are served as bytes, by the media type in the record.
+_DATA_MEDIA = _by_extension(
+    {
+        "application/*": "pdf wasm zip",
+        "application/gzip": "gz",
+        f"{_OFFICE}.presentationml.presentation": "pptx",
+        f"{_OFFICE}.spreadsheetml.sheet": "xlsx",
+        f"{_OFFICE}.wordprocessingml.document": "docx",
+        "application/x-tar": "tar",
+        "audio/*": "wav",
+        "audio/mpeg": "mp3",
+        "font/*": "otf ttf woff woff2",
+        "image/*": "avif gif jpeg png webp",
+        "image/jpeg": "jpg",
+        "image/vnd.microsoft.icon": "ico",
+        "video/*": "mp4",
+    }
+)
 # Names without an extension that are served as text.
 _TEXT_FILES = "AUTHORS CHANGELOG COPYING Dockerfile Justfile LICENSE Makefile NOTICE README VERSION"
 
 # The paths of files that are served as text. The path alone decides, so any host can apply it.
 TEXT_PATTERN = (
-    rf"(?:{_NAME}/)*(?:[A-Za-z0-9_][A-Za-z0-9._+@-]*\.(?:{'|'.join(_TEXT_MEDIA)})"
+    rf"(?:{_NAME}/)*(?:[A-Za-z0-9_][A-Za-z0-9._+@-]*\.(?:{'|'.join(sorted(_TEXT_MEDIA))})"
     rf"|{'|'.join(_TEXT_FILES.split())})"
 )
 # The end of a file's name on the site. A host that knows only extensions serves it as plain text or

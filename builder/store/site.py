@@ -316,31 +316,22 @@ def _link(same: str, path: str, old_ns: int | None) -> bool:
     """Make ``path`` another name of the file ``same``, if that is new enough to replace a file of
     this time; false if not, or if the file system cannot.
     """
-    try:
-        if old_ns is None:
-            os.link(same, path)
-            return True
-        if os.stat(same).st_mtime_ns < old_ns + ONE_SECOND_NS:
-            return False
-    except FileNotFoundError:
-        _make_folder(os.path.dirname(path))
-        return _link(same, path, old_ns) if os.path.exists(same) else False
-    except OSError:
-        return False
-    return _link_over(same, path)
-
-
-def _link_over(same: str, path: str) -> bool:
     folder, _, name = path.rpartition("/")
-    temporary = f"{folder}/.{name}{_TEMPORARY}"
+    new = path if old_ns is None else f"{folder}/.{name}{_TEMPORARY}"
     try:
-        os.link(same, temporary)
+        if old_ns is not None and os.stat(same).st_mtime_ns < old_ns + ONE_SECOND_NS:
+            return False
+        os.link(same, new)
+    except FileNotFoundError:
+        _make_folder(folder)
+        return os.path.exists(same) and _link(same, path, old_ns)
     except OSError:
         return False
     try:
-        os.rename(temporary, path)
+        if new != path:
+            os.rename(new, path)
     except BaseException:
-        os.unlink(temporary)
+        os.unlink(new)
         raise
     return True
 

@@ -9,7 +9,7 @@ from builder.store import content
 from moving.importers.run import Outcome
 from publisher.accounts.token import make_token
 from tests.moving.importers.bringing import SKILL, bring, latest, paths, reasons, write_all
-from tests.support.folder_cases import CASES, REFUSED, told
+from tests.support.folder_cases import CASES, told
 
 # Kinds of files that published skills have.
 FILES: dict[str, str | bytes] = {
@@ -144,19 +144,6 @@ def test_what_cannot_come_is_named(root: str, skill: Path) -> None:
     assert len(bring_library(root).unchanged) == 2
     (skill / "odd\udcff").write_text("x")
     assert "odd?" in reasons(bring_library(root))["skills/pdf/SKILL.md"]
-
-
-# An import counts links: what they name is read where it lies.
-@pytest.mark.parametrize("case", sorted(REFUSED.keys() - {"text behind a link"}))
-def test_a_skill_comes_whole_or_not_at_all(root: str, skill: Path, case: str) -> None:
-    one = REFUSED[case]
-    one.write(skill.parent / "x")
-    for options in ({"dry_run": True}, {}):
-        outcome = bring_library(root, **options)
-        assert outcome.created == ["imported/pdf-forms 1.0.0", "imported/plain 1.0.0"]
-        ((where, reason),) = outcome.rejected
-        assert where.startswith("skills/x")
-        assert one.not_told(reason) == []
 
 
 @pytest.mark.parametrize("case", CASES)
