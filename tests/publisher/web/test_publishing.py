@@ -10,8 +10,8 @@ import pytest
 from werkzeug.test import TestResponse
 
 from builder.model.errors import RequestError
+from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.store.check import check
-from publisher.web.incoming import BODY_BYTES_MAX
 from tests.support.calls import watched
 from tests.support.catalogues import BASE_URL
 from tests.support.hubs import URL, Hub, MakeHub, code_of, fields_of, lines_of
@@ -175,17 +175,17 @@ def send_stream(hub: Hub, stream: Stream, **environ: Any) -> TestResponse:
 
 
 def test_too_much_is_refused_unread(hub: Hub):
-    stream = Stream(10 * BODY_BYTES_MAX)
-    answer = send_stream(hub, stream, CONTENT_LENGTH=str(BODY_BYTES_MAX + 1))
+    stream = Stream(10 * PUBLICATION_BYTES_MAX)
+    answer = send_stream(hub, stream, CONTENT_LENGTH=str(PUBLICATION_BYTES_MAX + 1))
     assert code_of(answer) == "content_too_large" and stream.taken == 0
 
 
 @pytest.mark.parametrize("environ", [{}, {"wsgi.input_terminated": True}])
 def test_chunks_have_an_end(hub: Hub, environ: dict[str, Any]):
     environ |= {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}
-    stream = Stream(10 * BODY_BYTES_MAX)
+    stream = Stream(10 * PUBLICATION_BYTES_MAX)
     answer = send_stream(hub, stream, **environ)
-    assert code_of(answer) == "content_too_large" and stream.taken == BODY_BYTES_MAX + 1
+    assert code_of(answer) == "content_too_large" and stream.taken == PUBLICATION_BYTES_MAX + 1
     assert send_stream(hub, Stream(500_000, b'{"content": "One."}'), **environ).status_code == 201
 
 
