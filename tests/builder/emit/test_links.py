@@ -104,3 +104,12 @@ def test_a_changed_file_changes_no_other_version(empty):
     one, two, three, _ = (one.st_ino for one in found(empty, "large.bin.bin"))
     assert one == two != three
     assert read_tree(empty.out) == freshly_built(empty)
+
+
+def test_bytes_written_into_a_linked_file_are_corrected_in_all_versions(empty):
+    publish(empty, 0)
+    publish(empty, 1)
+    Path(empty.out, "api/v1/repos/ann/x/versions/1.0.0.files/large.bin.bin").write_bytes(b"x")
+    build(empty, index=False, full=True)
+    assert inodes(empty) == 1 and found(empty, "large.bin.bin")[1].st_nlink == 2
+    assert read_tree(empty.out) == freshly_built(empty)
