@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import msgspec
 
@@ -134,7 +133,7 @@ class Site:
         files: Iterable[tuple[str, bytes]],
         *,
         not_before: str = "",
-        known: Mapping[str, str] = MappingProxyType({}),
+        known: Mapping[str, str] | None = None,
     ) -> None:
         """Write the files of an object, in their order, and note them. Each has the name of its
         route, or a path. Equal files of a repo are links to one, also to one of the files
@@ -151,7 +150,7 @@ class Site:
             if key is file or name in _MAY_EQUAL:
                 digest = hashlib.sha256(data).hexdigest()
                 same = self._first.setdefault(digest, file)
-                earlier = known.get(digest, "")
+                earlier = (known or {}).get(digest, "")
             self.write(file, data, not_before=not_before, same=same, earlier=earlier)
         self.noted[id_of(at)] = names
 

@@ -166,7 +166,8 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[PromptFile | Rejection |
                     endings["symbolic links"] += not is_one
             elif path.is_dir():
                 if path != root and _is_no_source(path, own):
-                    passed += [] if is_one else [where]  # a prompt's own folder names it
+                    if not is_one:  # as a part of that prompt, it has been named
+                        passed.append(where)
                     continue
                 entries = sorted(path.iterdir())
                 if text := text_in(entries):

@@ -17,12 +17,7 @@ from werkzeug.formparser import FormDataParser
 
 from builder.model.errors import Detail, RequestError, bounded, cut, validation_failed
 from builder.model.names import Version
-from builder.model.request_bodies import (
-    Draft,
-    LabelDraft,
-    LabelRemoval,
-    publication_bytes_max,
-)
+from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval, publication_bytes_max
 from builder.model.routes import FORM, JSON
 from publisher.write.drafts import parse_change, parse_draft, parse_folder
 from server.bodies import VISITOR_BYTES_MAX

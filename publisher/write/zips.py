@@ -111,12 +111,11 @@ def _read_rules(file: zipfile.ZipFile, entries: _Entries, path: str) -> FolderRu
     for name, one in entries:
         if name != path and not name.startswith(f"{path}/"):
             continue
-        if name != path or _kind_of(one) != FILE or one.file_size > IGNORE_BYTES_MAX:
+        is_right = name == path and _kind_of(one) == FILE and one.file_size <= IGNORE_BYTES_MAX
+        if not is_right or _fault_of(one):
             raise validation_failed(Detail("files", f"{WRONG_RULES}: replace it"))
         try:
-            return FolderRule(
-                "" if _fault_of(one) else _read(file, one).decode(errors="surrogateescape")
-            )
+            return FolderRule(_read(file, one).decode(errors="surrogateescape"))
         except ValueError as error:
             raise validation_failed(Detail("files", f"{error}: correct it")) from None
     return FolderRule()

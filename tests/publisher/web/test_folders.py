@@ -286,6 +286,7 @@ HOSTILE = {
     "no ZIP": (b"text", "files"),
     "empty": (b"", "files"),
     "entries": (pack({f"f{n}": "" for n in range(10_000)}), "files"),
+    "rules": (pack({".hubignore": "a", "SKILL.md": "x"}, zipfile.ZIP_LZMA), "files"),
     "twice": (pack({"SKILL.md": "x", "aX": "y", "aY": "z"}).replace(b"aY", b"aX"), "files[aX]"),
     "NUL": (pack({"SKILL.md": "x", "aXb": "y"}).replace(b"aXb", b"a\0b"), "files[a]"),
 }  # fmt: skip
