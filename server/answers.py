@@ -26,7 +26,8 @@ from builder.model.answer_headers import (
 from builder.model.answers import ErrorBody, ErrorDetail
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import RequestError
-from builder.model.routes import JSON
+from builder.model.routes import BYTES, JSON
+from builder.model.version_files import DATA_SUFFIX
 from builder.render import envelopes
 from builder.store.site import GZIP_LEVEL, Mark, mark_of
 from server import conditions
@@ -101,7 +102,7 @@ class Body:
         "size",
     )
 
-    def __init__(self, data: bytes | FileBytes, media: str, cache: str) -> None:
+    def __init__(self, data: bytes | FileBytes, media: str, cache: str, file: str = "") -> None:
         is_in_memory = isinstance(data, bytes)
         # The ETag depends only on the bytes, so no clock can make a stale answer look fresh.
         digest = _digest([data] if is_in_memory else data.pieces())
@@ -114,6 +115,9 @@ class Body:
         content_type = (b"content-type", media.encode())
         fixed = [content_type, *self.headers]
         fixed += SAFETY_BY_MEDIA.get(media, [])
+        if media == BYTES:
+            saved = file.rpartition("/")[2].removesuffix(DATA_SUFFIX)
+            fixed.append((b"content-disposition", f'attachment; filename="{saved}"'.encode()))
         self.plain = _full_answer(fixed, data, self.etag)
         self.gzipped = None
         if is_compressible:
@@ -238,7 +242,7 @@ class FileBodies:
         status = os.fstat(opened.descriptor)
         data = FileBytes(opened, status.st_size)
         in_memory = b"".join(data.pieces()) if len(data) <= IN_MEMORY_BYTES_MAX else None
-        body = Body(data if in_memory is None else in_memory, media, cache)
+        body = Body(data if in_memory is None else in_memory, media, cache, file)
         body.mark = mark_of(status)
         self._keep(file, body)
         return body

@@ -38,6 +38,7 @@ from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
 from builder.render import derive, envelopes, feeds, prompt_pages, skills
 from builder.render.derive import Entries
+from builder.render.file_pages import Files as FilePages
 from builder.render.pages import Pages, pages_of
 from builder.render.skills import Skill
 from builder.store.state import State
@@ -50,7 +51,9 @@ COMPARED_MIN = 2
 ROWS_MAX = 500
 
 
-def of_version(version: VersionRecord, skill: Skill, page: bytes, diff: bytes | None) -> Files:
+def of_version(
+    version: VersionRecord, skill: Skill, page: bytes, shown: FilePages, diff: bytes | None
+) -> Files:
     """The record comes last, because it links to all others."""
     at = {"owner": version.owner, "name": version.name, "version": version.version}
     yield "version_raw", version.content.encode()
@@ -63,6 +66,7 @@ def of_version(version: VersionRecord, skill: Skill, page: bytes, diff: bytes | 
         yield "version_skill_archive", skill.archive
     for path, raw, _ in skill.files:
         yield version_file(**at, path=path).file, raw
+    yield from shown.written(skill.files)
     yield "version", _single(version)
 
 

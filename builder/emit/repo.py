@@ -233,7 +233,7 @@ class Prompt:
             self.latest_text = text  # of the prompt's page, too
         found = self._found(stored)
         page = prompt_pages.version_page(self.pages, version, labels, text, since, found)
-        made = files.of_version(version, self.skill(number), page, diff)
+        made = files.of_version(version, self.skill(number), page, text.files, diff)
         known = {}
         for one in (older.record.files or ()) if older else ():
             known[one.sha256] = version_file(**self.at, version=previous, path=one.path).file

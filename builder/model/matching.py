@@ -31,7 +31,7 @@ def is_page_path(path: str) -> bool:
     """True if a URL's path is for people, even if nothing exists there. On a private hub, readers
     without a session are redirected to sign in there; programs get an error.
     """
-    return re.fullmatch(PROGRAM_PATTERN, path, re.DOTALL) is None
+    return not re.fullmatch(PROGRAM_PATTERN, path, re.DOTALL) or bool(_file_pages.match(path))
 
 
 def list_api(tag: str | None, sort: str, page: int) -> "Match":
@@ -122,7 +122,9 @@ def fits(key: str, value: str) -> bool:
 
 
 _urls = _Matcher([(route.url, route) for route in READ_ROUTES])
-_read_files = _Matcher([(route.file, route) for route in READ_ROUTES])
+# The page of `a` is the file `a.html`, which is the address of the page of `a.html`.
+_read_files = _Matcher([(one.file, one) for one in READ_ROUTES if one.name != "file_page"])
+_file_pages = _Matcher([(BY_NAME["file_page"].url, BY_NAME["file_page"])])
 _files = _Matcher([(route.file, route) for route in ROUTES])
 
 

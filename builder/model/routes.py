@@ -164,6 +164,7 @@ _EXTENSIONS = {JSON: ".json", TEXT: ".txt", HTML: ".html"}
 _REPO = API + "/repos/{owner}/{name}"
 _PAGE = "/{owner}/{name}"
 _VERSION_FILES = _REPO + "/versions/{version}/files/"
+_FILE_PAGE = _PAGE + "/{version}/files/{file_path}"
 _SKILL = "SKILL.md"
 _SKILL_INDEX = "/.well-known/agent-skills/index.json"
 
@@ -179,6 +180,7 @@ _FILES = {
     "version_file": f"{_FILES_OF_VERSION}{{file_path}}{version_files.DATA_SUFFIX}",
     "langfuse_ref": LANGFUSE[1:] + "/{owner}/{name}@{ref}",
     "langfuse_prompt": LANGFUSE[1:] + "/{owner}/{name}",
+    "file_page": f"{_FILE_PAGE[1:]}.html",
     "home": "index.html",
     "client": "cli/hub",
     "client_release": f"cli/releases/v{CLIENT_VERSION}/hub",
@@ -286,6 +288,7 @@ _ROWS = (
     _row("owner_page", "/{owner}", HTML, "list", "owner"),
     _row("repo_page", "/{owner}/{name}", HTML, "list", "repo"),
     _row("version_page", "/{owner}/{name}/{version}", HTML, "list", "version"),
+    _row("file_page", _FILE_PAGE, HTML, "list", "files"),
     # A page that reads its query in the browser, so one file is enough for all pairs of versions.
     _row("compare_page", "/{owner}/{name}/compare", HTML, "list", "versions"),
     _row("versions_page", "/{owner}/{name}/versions", HTML, "list", "versions"),

@@ -18,7 +18,8 @@ from builder.model.withdrawn import BECAUSE
 from builder.render import derive
 from builder.render.chart import PRODUCTION, chart, left_out, spark
 from builder.render.derive import Entries
-from builder.render.files_panels import Since, changes_since, panels
+from builder.render.file_pages import Files
+from builder.render.files_panels import Since, changes_since
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.render.prompt_text import form, lines, shown_text
 from builder.render.skills import marketplace_name, plugin_name
@@ -36,21 +37,23 @@ PARAMETERS_MAX = 5
 
 
 class Shown(NamedTuple):
-    """A text as its pages show it, with the outline and the form. ``marks``: those left for the
-    rest of a page.
+    """A text as its pages show it, with the outline, the form and the files. ``marks``: those left
+    for the rest of a page.
     """
 
     text: Markup
     outline: Markup | str
     form: Markup | str
+    files: Files
     marks: Marks
 
 
 def shown(pages: Pages, one: Repo | Version, number: str) -> Shown:
     """The text for the page of its version, and for the page of its prompt if it is the latest."""
     marks = Marks()
-    text, outline = shown_text(pages, one, number, marks)
-    return Shown(text, outline, form(pages, one.variables, marks), marks)
+    files = Files(pages, one, number)
+    text, outline = shown_text(pages, one, number, marks, files)
+    return Shown(text, outline, form(pages, one.variables, marks), files, marks)
 
 
 def version_page(
@@ -93,7 +96,8 @@ def version_page(
         text=text.text,
         outline=text.outline,
         facts=_facts(pages, version, version, shown_labels),
-        files=panels(pages, version, number, found, marks),
+        files=text.files.panel(),
+        can_do=_can_do(pages, found, marks),
         changes=changes,
         diff_url=version.diff_url or "",
     )
@@ -134,11 +138,12 @@ def repo_page(
         tags=pages.macro("macros.html", "tag_links")(repo.tags),
         glance=_glance(pages, labelled.get(repo.latest_version, ())),
         form=text.form,
-        use=_use(pages, repo, repo.latest_version, latest.raw_url),
+        use=_use(pages, repo, repo.latest_version, latest.raw_url, _followed(labels)),
         text=text.text,
         outline=text.outline,
         facts=_facts(pages, repo, latest, shown_labels, pulls, spark(by_day)),
-        files=panels(pages, repo, repo.latest_version, found, marks),
+        files=text.files.panel(),
+        can_do=_can_do(pages, found, marks),
         versions=lines(rows),
         all_versions=counted(len(entries), "version") if len(entries) > 1 else "",
         moves=_label_panel(pages, repo, entries, labels, marks),
@@ -188,20 +193,30 @@ def _line(text: str) -> str:
     return one_line(text, SHORTENED_CHARS)
 
 
+def _can_do(pages: Pages, found: Findings | None, marks: Marks) -> Markup | str:
+    return "" if found is None else pages.macro("can_do.html", "can_do")(found, marks)
+
+
 # What one does with the text, and the facts of a version
 
 
-def _use(pages: Pages, one: Repo | Version, version: str, pinned_url: str = "") -> Markup:
-    """The bar with the ways to use a version; or a prompt, whose latest ``version`` keeps the
-    address ``pinned_url``.
+def _followed(labels: Labels) -> str:
+    """The label that commands name: ``production``, else the one moved last; empty without any."""
+    moves = labels.current.values()
+    last = max(moves, key=lambda move: (move.label == PRODUCTION, move.moved_at), default=None)
+    return last.label if last else ""
+
+
+def _use(
+    pages: Pages, one: Repo | Version, version: str, pinned_url: str = "", label: str = ""
+) -> Markup:
+    """The bar with the ways to use a version; or a prompt, by a label if it has any, whose latest
+    ``version`` keeps the address ``pinned_url``.
     """
-    id = f"{one.owner}/{one.name}"
-    plugin = label = ""
-    if pinned_url:
-        plugin = f"{plugin_name(one.name)}@{marketplace_name(one.owner)}"
-        label = next(iter(one.labels or ()), "")
-    else:
-        id = f"{id}@{version}"
+    ref = label or ("" if pinned_url else version)
+    id = f"{one.owner}/{one.name}{ref and '@'}{ref}"
+    at = {"owner": one.owner, "name": one.name, "label": label}
+    plugin = f"{plugin_name(one.name)}@{marketplace_name(one.owner)}" if pinned_url else ""
     base_url = pages.links.base_url
     return pages.fill(
         "use.html",
@@ -209,8 +224,9 @@ def _use(pages: Pages, one: Repo | Version, version: str, pinned_url: str = "") 
         owner=one.owner,
         name=one.name,
         version=version,
-        raw_url=one.raw_url,
+        raw_url=pages.links.file("label_raw", **at) if label else one.raw_url,
         label=label,
+        folder_files=f"{len(one.files) + 1} files" if one.files else "",
         plugin=plugin,
         # Both have quotation marks. Without them, most values need no escaping.
         python=escape(python_snippet(base_url, id, one)),

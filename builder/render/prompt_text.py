@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from builder.model.answers import Message, Repo, Version
 from builder.model.plural import counted
 from builder.model.records import Variable
-from builder.render.files_panels import link_files
+from builder.render.file_pages import Files
 from builder.render.pages import Pages, shortened
 from builder.text.hidden_chars import MARKS_MAX, Marks, called, hidden_characters, visible
 from builder.text.prompts import mark_variables, variable_names
@@ -29,13 +29,13 @@ OUTLINE_MAX = 40
 
 
 def shown_text(
-    pages: Pages, one: Repo | Version, number: str, marks: Marks
+    pages: Pages, one: Repo | Version, number: str, marks: Marks, files: Files
 ) -> tuple[Markup, Markup | str]:
     """The text, and the list of its headings if it has several."""
     front = one.content[: len(one.content) - len(one.body)]
     body = one.body.lstrip("\r\n") if front else one.body
     shown_front = visible(front, marks)
-    shown_body = link_files(pages, one, number, _marked(body, marks))
+    shown_body = files.linked(_marked(body, marks))
     hidden = _hidden(one.content) if marks.left < MARKS_MAX else ""
     headings: list[Heading] = []
     messages = _shown_messages(one.messages or [])

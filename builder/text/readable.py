@@ -42,8 +42,8 @@ _block = re.compile(
     rf"|(?:(?<=\n\n)|(?<=\n\r\n))(?P<code>(?:(?:[ ]{{4}}|\t)[^\n]*{_END})+)"
     r")"
 )
-# A sign in an attribute is none; between two signs, only variables are marked already.
-_INSIDE = r"(?:[^*`\n<]|</?mark[^>]*>)+"
+# A sign in an attribute is none; between two signs, only variables and files are marked already.
+_INSIDE = r"(?:[^*`\n<]|</?(?:mark|a)\b[^>]*>)+"
 _inline = re.compile(
     # It begins with a set of characters, which the module searches for fastest.
     rf"[<`*\[](?:(?P<tag>(?<=<)[^>]*>)|(?P<kbd>(?<=`){_INSIDE}`)"
