@@ -155,11 +155,18 @@ class ReadApp:
                 self._resolved[path, query] = found
         if isinstance(found, ListQuery):
             return await self._compute(found)
-        route, file = found.route, found.file
+        route, file = found.route, self._file_of(found, path)
         body = await self._files.get(file, route.media, route.cache)
         if body is None:
             raise await self._missing(found)
         return body
+
+    def _file_of(self, found: Match, path: str) -> str:
+        """The file at a path. If no version has a file `a`, whose page is the file `a.html`, this
+        is the address of the page of `a.html`.
+        """
+        is_page = found.route.name == "file_page" and path.endswith(".html")
+        return found.file + ".html" * (is_page and not self._files.exists(found.file))
 
     def _resolve(self, path: str, query: bytes) -> Match | ListQuery:
         """The row or the list that a URL names, from its grammar alone. Raises RequestError."""
@@ -232,10 +239,14 @@ class ReadApp:
         below = self.below_base(path)
         if below is None or not below.endswith("/"):
             return None
-        page = match_url(below.rstrip("/"))
-        if not page or page.route.media != HTML or not self._files.exists(page.file):
+        path = below.rstrip("/")
+        page = match_url(path)
+        if not page or page.route.media != HTML:
             return None
-        location = (self._base_path + page.url).encode()
+        if not self._files.exists(self._file_of(page, path)):
+            return None
+        url = path if page.route.name == "file_page" else page.url
+        location = (self._base_path + url).encode()
         headers = Body(b"", HTML, page.route.cache).headers
         return Answer(308, [*headers, (b"location", location), (b"content-length", b"0")], b"")
 

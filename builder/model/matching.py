@@ -122,8 +122,7 @@ def fits(key: str, value: str) -> bool:
 
 
 _urls = _Matcher([(route.url, route) for route in READ_ROUTES])
-# The page of `a` is the file `a.html`, which is the address of the page of `a.html`.
-_read_files = _Matcher([(one.file, one) for one in READ_ROUTES if one.name != "file_page"])
+_read_files = _Matcher([(route.file, route) for route in READ_ROUTES])
 _file_pages = _Matcher([(BY_NAME["file_page"].url, BY_NAME["file_page"])])
 _files = _Matcher([(route.file, route) for route in ROUTES])
 

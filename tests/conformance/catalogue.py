@@ -214,6 +214,8 @@ class Catalogue:
         matches = [version_file(**at, path=one["path"]) for one in record.get("files", [])]
         if route.media == ZIP:
             yield from [at] if matches else []
+        elif route.name == "file_page":
+            yield from ({**at, "file_path": one["path"]} for one in record.get("files", []))
         else:
             yield from (dict(one.params) for one in matches if one.route == route)
 

@@ -43,6 +43,10 @@ def test_headers_of_files(check: Check, client: Client, catalogue: Catalogue) ->
             check.that(answer, cache.endswith(", immutable"), "an immutable answer", cache)
             policy = answer.headers.get("Content-Security-Policy", "")
             check.that(answer, media == TEXT or "sandbox" in policy, "a policy that sandboxes")
+            saved = answer.headers.get("Content-Disposition", "")
+            name = url.rpartition("/")[2]
+            wanted = "" if media == TEXT else f'attachment; filename="{name}"'
+            check.that(answer, saved == wanted, f"the name {name}", saved)
 
 
 @pytest.mark.level("queries")

@@ -1,12 +1,10 @@
-"""Pages list the files of a version, say what it can do, and show how both have changed."""
+"""Pages say what a version can do, and show how this and its files have changed."""
 
 import hashlib
 import re
-from html import unescape
 
 from builder.model.records import StoredFile
 from builder.model.settings import Settings
-from builder.model.version_files import FILES_MAX
 from builder.render.files_panels import Since, changes_since
 from builder.render.pages import pages_of
 from builder.text.file_diff import COMPARED_BYTES_MAX, compare_files
@@ -35,42 +33,10 @@ def part(html: str, opening: str, tag: str) -> str:
     return words(html.partition(opening)[2].partition(f"</{tag}>")[0])
 
 
-def test_files_are_listed_with_links(empty):
-    html = page_of(empty, (SKILL, {"a/b/run.sh": b"#!/bin/sh\n", "x.png": b"\0" * 2000}))
-    listed = part(html, '<details class="panel files" open>', "details")
-    assert listed.startswith(
-        "Files 2 files, 2.0 KiB, 1 executable a/b/ run.sh 10 bytes · text/x-shellscript · "
-        "executable x.png 2.0 KiB · image/png All as a ZIP SHA-256 of the text and all files: "
-    )
-    files = "/api/v1/repos/ann/x/versions/1.0.0.files"
-    assert f'href="{files}/a/b/run.sh.txt">' in html
-    assert f'href="{files}/x.png.bin" download="x.png">' in html
-    assert 'and <a href="#files">2 files</a>' in html
-
-
-def test_links_and_code_lead_to_the_files_that_they_name(empty):
-    text = "[a](./d/a.md) [b](b.sh#x 'T') `b.sh` b.sh [c](c.sh) [d](../b.sh) [e](http://b.sh)"
-    html = page_of(empty, (text, {"d/a.md": b"", "b.sh": b""}))
-    shown = html.partition('class="prompt"')[2].partition("</pre>")[0]
-    files = "/api/v1/repos/ann/x/versions/1.0.0.files"
-    assert re.findall('<a href="([^"]*)">([^<]*)</a>', shown) == [
-        (f"{files}/d/a.md.txt", "a"),
-        (f"{files}/b.sh.txt", "b.sh"),
-        (f"{files}/b.sh.txt", "b.sh"),
-    ]
-    assert unescape(re.sub("<[^>]*>", "", shown)).endswith(text)
-
-
 def test_a_text_alone_has_neither_list_nor_box(empty):
     html = page_of(empty, ("See https://a.example.\n", {}), ("Other.\n", {}))
     for absent in ('id="files"', 'class="panel can-do"', 'class="file"', 'href="#files"'):
         assert absent not in html
-
-
-def test_many_files_are_folded(empty):
-    html = page_of(empty, ("Say.\n", {f"{number}.txt": b"" for number in range(FILES_MAX)}))
-    assert '<details class="panel files">' in html
-    assert html.count(".txt.txt") == FILES_MAX
 
 
 def test_a_skill_without_files_has_the_box(empty):
