@@ -8,10 +8,12 @@ OLD and NEW are checkouts; both run in this environment. The figures are process
 programs on the machine disturb least. A ratio above 1 means that NEW takes less. ``--versions``
 measures publications to prompts with so many versions instead: one without a label, and one whose
 label moved to each version. ``--builds`` measures cold builds alone, and counts their files.
+``--files``: one prompt in three has files.
 """
 
 import argparse
 import contextlib
+import glob
 import hashlib
 import http.client
 import json
@@ -30,10 +32,13 @@ from processes import environment, run
 from report import median, print_machine, print_table, scratch_folder, spread
 from servers import free_port
 
+from builder.model.version_files import media_type
+
 COMMAND = "import sys; sys.path.insert(0, {!r}); from cli.hubctl import main; main()"
 START_SECONDS_MAX = 600
 LABEL = "production"
 PUBLICATIONS = 30
+SCRIPT = b"import json\n\nwith open('data.json') as file:\n    print(json.load(file))\n" * 10
 WORDS = "summary email report value change error system model context prompt plan code".split()
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -79,6 +84,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=3, metavar="M", help="versions of each repo")
     parser.add_argument("--versions", metavar="N,…", help="only publish to prompts with so many")
     parser.add_argument("--builds", action="store_true", help="only measure cold builds")
+    parser.add_argument("--files", action="store_true", help="one prompt in three has files")
     parser.add_argument("--rounds", type=int, default=5, metavar="K")
     parser.add_argument("--scratch", metavar="DIR", help="where the files go [/dev/shm]")
     options = parser.parse_args()
@@ -88,6 +94,8 @@ def main() -> None:
     counts = [int(one) for one in options.versions.split(",")] if options.versions else []
     with scratch_folder(options.scratch) as scratch:
         Catalogue(options.repos, options.each).write(f"{scratch}/content")
+        if options.files:
+            add_files(f"{scratch}/content")
         for count in counts:
             write_versions(f"{scratch}/content", count)
         for number in range(options.rounds):
@@ -160,6 +168,32 @@ def measure(version: Version) -> Iterator[tuple[str, float]]:
             {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call},
             Accept="application/json, text/event-stream", **{"Content-Type": "application/json"},
         ))  # fmt: skip
+
+
+def add_files(content: str) -> None:
+    """Give each third prompt a script, a reference, which is its own text, and data."""
+    folders = sorted(glob.glob(f"{content}/*/*/"))
+    for record_path in (path for one in folders[::3] for path in glob.glob(f"{one}*.json")):
+        version = record_path.removesuffix(".json")
+        with open(record_path) as file:
+            record = json.load(file)
+        with open(f"{version}.md", "rb") as file:
+            files = {"data.json": b'{"a": 1}\n', "notes.md": file.read(), "run.py": SCRIPT}
+        os.mkdir(f"{version}.files")
+        lines = f"{record['sha256']}  -\n"
+        record["files"] = []
+        for path, data in files.items():
+            with open(f"{version}.files/{path}", "wb") as file:
+                file.write(data)
+            digest = hashlib.sha256(data).hexdigest()
+            lines += f"{digest}  {path}\n"
+            record["files"].append({
+                "path": path, "size": len(data), "sha256": digest, "media_type": media_type(path),
+                "executable": False,
+            })  # fmt: skip
+        record["content_sha256"] = hashlib.sha256(lines.encode()).hexdigest()
+        with open(record_path, "w") as file:
+            json.dump(record, file)
 
 
 def write_versions(content: str, count: int) -> None:
