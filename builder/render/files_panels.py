@@ -1,4 +1,4 @@
-"""How a version differs from the previous one: its text, its files, and what it can do. Pure.
+"""The changes of a version since the previous one: in its text, its files, and its abilities. Pure.
 
 Templates of files are macros, because few versions have files.
 """
