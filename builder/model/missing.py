@@ -44,6 +44,10 @@ NO_ARCHIVE = (
     "{owner}/{name} {version} has no archive: the latest version has one, and each version with "
     f"files. Its skill is at {BY_NAME['version_skill'].url}."
 )
+NO_PLUGIN = (
+    "{owner}/{name} {version} has no plugin: only the latest version with files has one. Its skill "
+    f"is at {BY_NAME['version_skill'].url}."
+)
 
 
 class Reason(NamedTuple):
@@ -89,7 +93,8 @@ def reasons(route: Route) -> list[Reason]:
     if route.name == "version_skill_archive":
         found.append(Reason(BY_NAME["version"].file, "not_found", NO_ARCHIVE))
     if route.scope == "files":
-        found.append(Reason(BY_NAME["version"].file, "not_found", NO_FILE))
+        text = NO_PLUGIN if route.name == "version_plugin" else NO_FILE
+        found.append(Reason(BY_NAME["version"].file, "not_found", text))
     if "{version}" in route.file:
         found.append(Reason(BY_NAME["repo"].file, "version_not_found"))
     if route.scope == "label":
