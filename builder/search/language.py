@@ -95,6 +95,15 @@ tutor: teacher
 vacation: travel holiday
 workout: fitness exercise gym
 """
+# A language that the answer should be in says nothing about the prompt: "in Spanish". Accents are
+# removed already. The pattern means the same in Python and in JavaScript.
+SPOKEN = (
+    "(?<![a-z0-9])(?:in|into|en|auf|em) (?:arabic|chinese|dutch|english|french|german|hindi|"
+    "italian|japanese|korean|polish|portuguese|russian|spanish|swedish|turkish|ukrainian|"
+    "allemand|anglais|"
+    "espagnol|francais|italien|portugais|aleman|espanol|frances|ingles|italiano|portugues|deutsch|"
+    "englisch|franzosisch|italienisch|russisch|spanisch)(?![a-z0-9])"
+)
 
 
 def _stems(text: str) -> frozenset[str]:

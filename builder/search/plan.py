@@ -1,24 +1,27 @@
 """From a query's words to an engine's targets: the rules of relevance. Knows no engine.
 
 A repo is found if it has words with half of the query's weight. A word's weight grows with its
-rarity: how often the catalogue must be halved until only the repos with that word are left.
-Stop words have no weight. Words that are frequent in English have none either, but add to the
-score. If a query has only such words, they count like others.
+rarity: how often the catalogue must be halved until only the repos with that word are left. Stop
+words, and the language of the answer ("in Spanish"), have no weight. Words that are frequent in
+English have none either, but add to the score. If a query has only such words, they count like
+others.
 
-A repo's score is the sum, over the words, of rarity times the value of the word's best
-place (``entries``). A synonym counts half. A longer word that begins with the last word of the
-query counts half in a title, and less elsewhere. A query that is the whole title or name finds that
-repo first. Numbers are integers, so sums are exact, and scores tie in every engine or in none. Ties
-are broken by owner/name.
+A repo's score is the sum, over the words, of rarity times the value of the word's best place
+(``entries``), and a little more for the word in the form of the query. A synonym counts half. A
+longer word that begins with the last word of the query counts half in a title, and less elsewhere.
+A query that is the whole title or name finds that repo first. Beside words that repos have, a
+corrected word finds nothing by itself. Numbers are integers, so sums are exact, and scores tie in
+every engine or in none. Ties are broken by owner/name.
 """
 
 import math
+import re
 from string import ascii_lowercase
 from typing import NamedTuple, Protocol
 
 from builder.model.errors import RequestError
 from builder.model.search_records import Correction
-from builder.search.language import FREQUENT_STEMS, STOP_STEMS, SYNONYMS
+from builder.search.language import FREQUENT_STEMS, SPOKEN, STOP_STEMS, SYNONYMS
 from builder.text import words
 from builder.text.words import Word, whole_of
 
@@ -31,6 +34,8 @@ SYNONYM_SHARE = 0.5
 # The value of a longer word that begins with the last one: in a title, elsewhere.
 BEGINNING_VALUE = 7
 BEGINNING_ELSEWHERE_VALUE = 3
+# Added to the value of a word in the form of the query.
+EXACT_VALUE = 1
 # Greater than any sum of the above.
 WHOLE_SCORE = 1 << 14
 # Limits on the work of a query: its rarest words are searched first; words beyond these numbers, or
@@ -40,24 +45,34 @@ FREQUENT_TARGETS_MAX = 3
 HOLDERS_MAX = 150_000
 # The most forms of a word that are examined.
 FORMS_MAX = 16
-# An unknown word of at least CORRECTED_LETTERS_MIN letters is compared with at most COMPARED_MAX
+# An unknown word of at least CORRECTED_LETTERS_MIN letters, or CORRECTED_BESIDE_LETTERS_MIN beside
+# words that repos have, is compared with at most COMPARED_MAX
 # words for each similar beginning. A query gets at most CORRECTED_MAX corrections. In words longer
 # than ONE_EDIT_LETTERS_MAX, two edits are corrected, in others one.
 COMPARED_MAX = 5_000
 CORRECTED_MAX = 3
 CORRECTED_LETTERS_MIN = 4
+CORRECTED_BESIDE_LETTERS_MIN = 5
 ONE_EDIT_LETTERS_MAX = 7
+# Beside a corrected word, the weight of others counts so often. All corrected words together then
+# have less than half of a query's weight.
+KNOWN_TIMES = CORRECTED_MAX + 1
+
+_spoken = re.compile(SPOKEN)
 
 
 class Target(NamedTuple):
     """A searched word. ``stems``: its own, then those of synonyms. ``prefix``: the beginning of
     other matching words; may be empty. ``rarity`` counts for the score, ``weight`` for being found.
+    ``surface``: the word as it is written; empty: in any form.
     """
 
     stems: tuple[str, ...]
     prefix: str = ""
     rarity: int = 1
     weight: int = 1
+    surface: str = ""
+    is_corrected: bool = False
 
     def shares(self) -> list[tuple[str, float]]:
         """Each stem, and its share of a word's value."""
@@ -108,26 +123,41 @@ def parse_query(text: str) -> list[Word]:
 def make_plan(text: str, index: Vocabulary) -> QueryPlan:
     """The plan for a query. Raises RequestError ``invalid_parameter`` if the text has no word."""
     found = parse_query(text)
-    telling = [word for word in found if word.stem not in STOP_STEMS] or found
+    telling = _telling(text, found)
     corrected: list[Correction] = []
-    counted: list[tuple[int, Target]] = []
-    for word in telling:
-        prefix = word.surface if word is found[-1] and _begins_others(word, index) else ""
-        target = Target((word.stem, *SYNONYMS.get(word.stem, ())), prefix)
-        # Rarity is that of the word itself, if any repo has it.
-        count = index.holders(Target(target.stems[:1])) or index.holders(target)
-        if not count and len(corrected) < CORRECTED_MAX:
-            nearest = _nearest(word.surface, index)
+    counted = [_counted(word, word is found[-1], index) for word in telling]
+    is_known = any(count for count, _ in counted)
+    letters_min = CORRECTED_BESIDE_LETTERS_MIN if is_known else CORRECTED_LETTERS_MIN
+    for at, word in enumerate(telling):
+        if not counted[at][0] and len(corrected) < CORRECTED_MAX:
+            nearest = _nearest(word.surface, letters_min, index)
             if nearest:
                 corrected.append(Correction(word.surface, nearest))
-                target = Target((words.words(nearest)[0].stem,))
-                count = index.holders(target)
-        if count:
-            counted.append((count, target))
+                stem = words.words(nearest)[0].stem
+                target = Target((stem,), surface=nearest, is_corrected=True)
+                counted[at] = index.holders(target), target
+    counted = [pair for pair in counted if pair[0]]
     is_complete = len(counted) == len(telling)
     targets = _weigh(counted, index.size())
     weight = sum(target.weight for target in targets)
     return QueryPlan(targets, -(-weight // 2), whole_of(text), corrected, is_complete)
+
+
+def _telling(text: str, found: list[Word]) -> list[Word]:
+    """The words that say what is searched for; if none does, the others."""
+    without = words.query_words(_spoken.sub(" ", words.folded(text)))
+    content = {word.stem for word in without} - STOP_STEMS or (
+        {word.stem for word in found} - STOP_STEMS
+    )
+    return [word for word in found if word.stem in content] or found
+
+
+def _counted(word: Word, is_last: bool, index: Vocabulary) -> tuple[int, Target]:
+    """The target of a word, and the number of repos that have it."""
+    prefix = word.surface if is_last and _begins_others(word, index) else ""
+    target = Target((word.stem, *SYNONYMS.get(word.stem, ())), prefix, surface=word.surface)
+    # Rarity is that of the word itself, if any repo has it.
+    return index.holders(Target(target.stems[:1])) or index.holders(target), target
 
 
 def _begins_others(word: Word, index: Vocabulary) -> bool:
@@ -156,13 +186,17 @@ def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:
                 halvings = math.log2(size / min(count, size))
                 chosen.append((halvings, target, pairs is frequent))
     least = max(0.5, min((one for one, _, is_frequent in chosen if not is_frequent), default=1))
-    return tuple(
-        target._replace(
-            rarity=max(1, round(halvings * RARITY_STEPS * (FREQUENT_SHARE if is_frequent else 1))),
-            weight=0 if is_frequent else min(WEIGHT_MAX, max(1, round(halvings / least))),
-        )
-        for halvings, target, is_frequent in chosen
-    )
+    known = [one for one, target, is_frequent in chosen if not (is_frequent or target.is_corrected)]
+    times = KNOWN_TIMES if known and any(target.is_corrected for _, target, _ in chosen) else 1
+    weighed = []
+    for halvings, target, is_frequent in chosen:
+        weight = times * min(WEIGHT_MAX, max(1, round(halvings / least)))
+        if target.is_corrected and known:
+            halvings, weight = min(halvings, *known), 1
+        steps = RARITY_STEPS * (FREQUENT_SHARE if is_frequent else 1)
+        rarity = max(1, round(halvings * steps))
+        weighed.append(target._replace(rarity=rarity, weight=0 if is_frequent else weight))
+    return tuple(weighed)
 
 
 def strict(plan: QueryPlan) -> QueryPlan:
@@ -173,9 +207,9 @@ def strict(plan: QueryPlan) -> QueryPlan:
     return plan._replace(targets=targets, needed=sum(target.weight for target in targets))
 
 
-def _nearest(word: str, index: Vocabulary) -> str | None:
+def _nearest(word: str, letters_min: int, index: Vocabulary) -> str | None:
     """The known word at the least distance; among several, the one in most repos."""
-    if len(word) < CORRECTED_LETTERS_MIN or not word.isalpha() or words.is_unspaced(word):
+    if len(word) < letters_min or not word.isalpha() or words.is_unspaced(word):
         return None
     edits_max = 1 if len(word) <= ONE_EDIT_LETTERS_MAX else 2
     best: tuple[int, int, str] | None = None

@@ -9,7 +9,7 @@ from functools import cache
 
 from builder.model.routes import PAGE_SIZE, QUERY_CHARS_MAX
 from builder.search import engine, entries, plan
-from builder.search.language import FREQUENT_STEMS, STOP_STEMS, SYNONYMS
+from builder.search.language import FREQUENT_STEMS, SPOKEN, STOP_STEMS, SYNONYMS
 from builder.text import words
 
 _NUMBERS = {
@@ -23,6 +23,7 @@ _NUMBERS = {
         "SYNONYM_SHARE",
         "BEGINNING_VALUE",
         "BEGINNING_ELSEWHERE_VALUE",
+        "EXACT_VALUE",
         "WHOLE_SCORE",
         "TARGETS_MAX",
         "FREQUENT_TARGETS_MAX",
@@ -31,9 +32,19 @@ _NUMBERS = {
         "COMPARED_MAX",
         "CORRECTED_MAX",
         "CORRECTED_LETTERS_MIN",
+        "CORRECTED_BESIDE_LETTERS_MIN",
+        "KNOWN_TIMES",
         "ONE_EDIT_LETTERS_MAX",
     ),
-    words: ("UNSPACED", "WORD_CHARS_MAX", "QUERY_WORDS_MAX", "SIGNED", "JOINED"),
+    words: (
+        "UNSPACED",
+        "WORD_CHARS_MAX",
+        "QUERY_WORDS_MAX",
+        "SIGNED",
+        "JOINED",
+        "ARTICLES",
+        "ARTICLE",
+    ),
 }
 
 # Whoosh's form of Porter's stemmer as a table; a test compares the two. Each step replaces the
@@ -111,6 +122,7 @@ def search_rules() -> str:
         "STOP": sorted(STOP_STEMS),
         "FREQUENT": sorted(FREQUENT_STEMS),
         "SYNONYMS": SYNONYMS,
+        "SPOKEN": SPOKEN,
         "VALUES": {"text": entries.TEXT_VALUE}
         | {place: entries.TEXT_VALUE + added for place, added in entries.ADDED_VALUES.items()},
         "STEM_STEPS": _STEM_STEPS,

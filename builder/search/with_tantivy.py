@@ -28,6 +28,7 @@ from builder.search.entries import (
 from builder.search.plan import (
     BEGINNING_ELSEWHERE_VALUE,
     BEGINNING_VALUE,
+    EXACT_VALUE,
     WHOLE_SCORE,
     QueryPlan,
     RepoFilter,
@@ -380,6 +381,9 @@ def _ways(target: Target) -> list[Query]:
         ]
         for stem, share in target.shares()
     ]
+    if target.surface:
+        exact = _all([_any(_anywhere(target.stems[0])), _term("word", target.surface)])
+        ways[0].append(_worth(exact, EXACT_VALUE * target.rarity))
     if target.prefix:
         elsewhere = _with_prefix(target.prefix)
         ways.append([_worth(elsewhere, BEGINNING_ELSEWHERE_VALUE * target.rarity)])

@@ -19,6 +19,7 @@ from builder.search.entries import (
 from builder.search.plan import (
     BEGINNING_ELSEWHERE_VALUE,
     BEGINNING_VALUE,
+    EXACT_VALUE,
     WHOLE_SCORE,
     QueryPlan,
     RepoFilter,
@@ -179,6 +180,9 @@ class WhooshReader:
             for place, added in ADDED_VALUES.items():
                 for number in self._holding(place, stem):
                     own[number] += added
+            if target.surface and stem == target.stems[0]:
+                for number in own.keys() & {*self._holding("word", target.surface)}:
+                    own[number] += EXACT_VALUE
             for number, value in own.items():
                 values[number] = max(values.get(number, 0), share * value)
         return values

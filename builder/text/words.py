@@ -2,8 +2,8 @@
 
 Text is NFKC-normalised and case-folded, and accents are removed. Words are runs of letters, digits
 and marks; English ones are stemmed. Scripts written without spaces are cut into pairs of
-characters. Signs that carry meaning stay: C++, C#, .NET. Words joined by signs, such as node.js,
-snake_case and @types, are indexed as a whole and by their parts.
+characters, and Arabic words lose their article. Signs that carry meaning stay: C++, C#, .NET. Words
+joined by signs, such as node.js, snake_case and @types, are indexed as a whole and by their parts.
 """
 
 import re
@@ -26,6 +26,10 @@ UNSPACED = (
     "\U00020000-\U0003ffff"
 )
 WORD_CHARS_MAX = 64
+# The Arabic article, also after a particle that is written with it. Enough letters must follow: a
+# word such as "father" only begins alike.
+ARTICLES = ("ال", "لل", "وال", "فال", "بال", "كال")
+ARTICLE = "^(?:(?:ال|لل)(?=[\u0621-\u064a]{2})|[وفبك]ال(?=[\u0621-\u064a]{3}))"
 # Agents paste whole sentences, whose first different words show the topic. Later words are ignored.
 QUERY_WORDS_MAX = 32
 KNOWN_MAX = 200_000
@@ -44,6 +48,7 @@ _may_sign = re.compile(r"\+\+|#(?<=[a-z]#)|\.net").search
 _apostrophes_outside = re.compile("'(?:(?<![a-z0-9]')|(?![a-z0-9]))").sub
 _OUTSIDE = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "'"}
 _joined = re.compile(JOINED).findall
+_article = re.compile(ARTICLE)
 # A part of each joined word. Few words have one, and this check takes a thirtieth of the time.
 _may_join = re.compile("[@_.][a-z0-9]").search
 
@@ -209,6 +214,6 @@ _known = _KnownWords()
 def _word(text: str) -> Word:
     plain = sys.intern(text.replace("'", "").replace("’", "")[:WORD_CHARS_MAX])
     if not plain.isascii() or not plain.isalpha():
-        return Word(plain, plain)
+        return Word(plain if plain.isascii() else _article.sub("", plain), plain)
     base = text.replace("’", "'").removesuffix("'s").replace("'", "")[:WORD_CHARS_MAX]
     return Word(sys.intern(_porter(base)), plain)

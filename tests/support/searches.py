@@ -34,6 +34,9 @@ LINES = [
     _line("eve/names", "Snake_case and camelCase", "Keeps the style of a snake in its case."),
     _line("eve/node", "Upgrades of node.js", "Adds @types where none are."),
     _line("eve/parts", "Find types", "Sorts the node of a tree, a case of js, and a net."),
+    _line("fay/mail-rules", "Sort mail", "Sorts an inbox by topics.", "mail"),
+    _line("fay/arabic", "مراجعة الرسالة", "تدقيق النص بالكامل.", "writing"),
+    _line("fay/video", "Video storyboard", "Draws a video, scene by scene.", "video"),
     _line("eve/text", "Ledger", "Sums up a month.", words="c++ invoices quarterly"),
 ]  # fmt: skip
 
@@ -111,6 +114,23 @@ CASES = [
     Case("invoyces", "eve/text", corrected={"invoyces": "invoices"}),
     # Frequent words alone
     Case("make it better", "ann/prompt", "some"),
+    # The form of the query before other forms of a word
+    Case("upgrades", "eve/node"),
+    Case("sums", "ann/digest eve/text"),
+    # The language of the answer
+    Case("cold email in Spanish", "ann/cold-email ann/digest ann/ice"),
+    Case("code review en français", "cleo/review bob/sql bob/cv"),
+    Case("Café-Menü auf Deutsch", "cleo/cafe"),
+    Case("in Spanish", "", "some"),
+    # The Arabic article
+    Case("رسالة", "fay/arabic"),
+    Case("بالرسالة", "fay/arabic"),
+    Case("كامل", "fay/arabic"),
+    Case("للنص", "fay/arabic"),
+    Case("والد", "", "some"),
+    # A corrected word finds nothing by itself beside words that match; short ones stay
+    Case("sora video prompt", "fay/video", "some"),
+    Case("storybord mail", "fay/mail-rules", "some", corrected={"storybord": "storyboard"}),
     # Words that nothing has
     Case("marketting", "bob/campaign", corrected={"marketting": "marketing"}),
     Case("slwo markteing", "bob/campaign bob/sql", "some",

@@ -16,6 +16,8 @@ const TOKEN = new RegExp(
 );
 const ASCII_TOKEN = new RegExp(`${RULES.SIGNED}|[a-z0-9]+(?:'[a-z0-9]+)*`, "g");
 const JOINED = new RegExp(RULES.JOINED, "g");
+const ARTICLE = new RegExp(RULES.ARTICLE);
+const SPOKEN = new RegExp(RULES.SPOKEN, "g");
 const BEGINS_RUN = new RegExp(`^${RUN}`, "u");
 // A posting is the number of a repo times this, plus the value of the word's best place there.
 const POSTING = 32;
@@ -55,7 +57,8 @@ function wordOf(token) {
     const plain = (one) => one.replace(/['’]/g, "").slice(0, RULES.WORD_CHARS_MAX);
     const surface = plain(token);
     const isEnglish = /^[a-z]+$/.test(surface);
-    word = { surface, stem: isEnglish ? stemmed(plain(token.replace(/['’]s$/, ""))) : surface };
+    const stem = isEnglish ? stemmed(plain(token.replace(/['’]s$/, ""))) : surface.replace(ARTICLE, "");
+    word = { surface, stem };
     known.set(token, word);
   }
   return word;
@@ -233,22 +236,24 @@ export class Catalogue {
   }
 
   /** The best value of a target in each repo. */
-  #values({ stems, prefix }) {
-    const best = new Map();
+  #values({ stems, prefix, surface: written }) {
+    const [best, own] = [new Map(), new Map()];
+    const exact = new Set();
     const isShort = prefix.length <= RULES.BEGINNING_CHARS_MAX;
+    const raise = (values, number, value) => values.set(number, Math.max(values.get(number) ?? 0, value));
     for (const [{ surface, stem }, postings] of this.#postings) {
       const at = stems.indexOf(stem);
       if (at < 0 && !(prefix && surface.startsWith(prefix))) continue;
       for (const posting of postings) {
         const number = Math.floor(posting / POSTING);
-        let value = posting % POSTING;
-        if (at > 0) value *= RULES.SYNONYM_SHARE;
-        else if (at < 0) {
-          value = isShort && value >= VALUES.title ? RULES.BEGINNING_VALUE : RULES.BEGINNING_ELSEWHERE_VALUE;
-        }
-        if (!(best.get(number) >= value)) best.set(number, value);
+        const value = posting % POSTING;
+        if (at === 0) raise(own, number, value);
+        else if (at > 0) raise(best, number, value * RULES.SYNONYM_SHARE);
+        else raise(best, number, isShort && value >= VALUES.title ? RULES.BEGINNING_VALUE : RULES.BEGINNING_ELSEWHERE_VALUE);
+        if (surface === written) exact.add(number);
       }
     }
+    for (const [number, value] of own) raise(best, number, value + (exact.has(number) ? RULES.EXACT_VALUE : 0));
     return best;
   }
 
@@ -259,26 +264,32 @@ export class Catalogue {
   /** The targets, the corrected words, and true if no word is left out. */
   #plan(q) {
     const all = queryWords(q);
-    const some = all.filter((word) => !STOP.has(word.stem));
-    const telling = some.length ? some : all;
+    const content = [queryWords(folded(q).replace(SPOKEN, " ")), all].map(
+      (words) => words.map(({ stem }) => stem).filter((stem) => !STOP.has(stem)),
+    ).find(({ length }) => length);
+    const telling = content ? all.filter(({ stem }) => content.includes(stem)) : all;
     const surfaces = [...this.#postings.keys()].map((word) => word.surface);
     const corrected = [];
-    const targets = [];
-    for (const { stem, surface } of telling) {
+    const targets = telling.map(({ stem, surface }) => {
       const begins = stem === all.at(-1).stem && surfaces.some(
         (other) => other.startsWith(surface) && wordOf(other).stem !== stem,
       );
-      let target = { stems: [stem, ...(SYNONYMS.get(stem) ?? [])], prefix: begins ? surface : "" };
-      let count = this.#count(stem) || this.#values(target).size;
-      const nearest = !count && corrected.length < RULES.CORRECTED_MAX && this.#nearest(surface, surfaces);
-      if (nearest) {
-        corrected.push({ from: surface, to: nearest });
-        target = { stems: [wordOf(nearest).stem], prefix: "" };
-        count = this.#count(target.stems[0]);
-      }
-      if (count) targets.push({ ...target, count });
+      const target = { stems: [stem, ...(SYNONYMS.get(stem) ?? [])], prefix: begins ? surface : "", surface };
+      return { ...target, count: this.#count(stem) || this.#values(target).size };
+    });
+    const isKnown = targets.some(({ count }) => count);
+    const least = isKnown ? RULES.CORRECTED_BESIDE_LETTERS_MIN : RULES.CORRECTED_LETTERS_MIN;
+    for (const target of targets) {
+      const from = target.surface;
+      if (target.count || corrected.length >= RULES.CORRECTED_MAX || from.length < least) continue;
+      const to = this.#nearest(from, surfaces);
+      if (!to) continue;
+      corrected.push({ from, to });
+      const { stem } = wordOf(to);
+      Object.assign(target, { stems: [stem], prefix: "", surface: to, isCorrected: true, count: this.#count(stem) });
     }
-    return { targets: this.#weigh(targets), corrected, isComplete: targets.length === telling.length };
+    const known = targets.filter(({ count }) => count);
+    return { targets: this.#weigh(known), corrected, isComplete: known.length === telling.length };
   }
 
   #weigh(targets) {
@@ -295,19 +306,24 @@ export class Catalogue {
     frequent = frequent.slice(0, RULES.FREQUENT_TARGETS_MAX);
     const halvings = ({ count }) => Math.log2(this.repos.length / count);
     const least = Math.max(0.5, Math.min(...rare.map(halvings)));
-    const rarity = (one, share) => Math.max(1, Math.round(halvings(one) * RULES.RARITY_STEPS * share));
-    return [
-      ...rare.map((one) => ({
-        ...one, rarity: rarity(one, 1),
-        weight: Math.min(RULES.WEIGHT_MAX, Math.max(1, Math.round(halvings(one) / least))),
-      })),
-      ...frequent.map((one) => ({ ...one, rarity: rarity(one, RULES.FREQUENT_SHARE), weight: 0 })),
-    ];
+    const known = rare.filter(({ isCorrected }) => !isCorrected).map(halvings);
+    const chosen = [...rare, ...frequent];
+    const isBeside = known.length && chosen.some(({ isCorrected }) => isCorrected);
+    return chosen.map((one, at) => {
+      const isFrequent = at >= rare.length;
+      const isLower = one.isCorrected && known.length;
+      const bits = isLower ? Math.min(halvings(one), ...known) : halvings(one);
+      const steps = RULES.RARITY_STEPS * (isFrequent ? RULES.FREQUENT_SHARE : 1);
+      const weight = Math.min(RULES.WEIGHT_MAX, Math.max(1, Math.round(bits / least)));
+      return {
+        ...one, rarity: Math.max(1, Math.round(bits * steps)),
+        weight: isFrequent ? 0 : isLower ? 1 : weight * (isBeside ? RULES.KNOWN_TIMES : 1),
+      };
+    });
   }
 
   /** The word at the least distance; among several, the one in most repos. */
   #nearest(surface, others) {
-    if (surface.length < RULES.CORRECTED_LETTERS_MIN) return null;
     if (!/^\p{L}+$/u.test(surface) || BEGINS_RUN.test(surface)) return null;
     const most = surface.length <= RULES.ONE_EDIT_LETTERS_MAX ? 1 : 2;
     const [a, b, c] = surface; // at most one edit in the first letters

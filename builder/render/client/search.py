@@ -27,6 +27,7 @@ LETTER = r"[^\W_{UNSPACED}]".format_map(RULES)
 TOKEN = re.compile("({0})|{SIGNED}|{1}(?:{1}|[{MARKS}]|['’](?={1}))*".format(RUN, LETTER, **RULES))
 ASCII_TOKEN = re.compile(RULES["SIGNED"] + "|[a-z0-9]+(?:'[a-z0-9]+)*")
 JOINED = re.compile(RULES["JOINED"])
+ARTICLE, SPOKEN = re.compile(RULES["ARTICLE"]), re.compile(RULES["SPOKEN"])
 # A posting is the number of a repo times this, plus the value of the word's best place there.
 POSTING = 32
 
@@ -66,8 +67,9 @@ def surface_of(token: str) -> str:
 def stem_of(token: str) -> str:
     """The form under which a word is found."""
     surface = surface_of(token)
-    is_english = re.fullmatch("[a-z]+", surface)
-    return stem(surface_of(re.sub("['’]s$", "", token))) if is_english else surface
+    if not re.fullmatch("[a-z]+", surface):
+        return surface if surface.isascii() else ARTICLE.sub("", surface)
+    return stem(surface_of(re.sub("['’]s$", "", token)))
 
 
 def stem(word: str) -> str:
@@ -125,12 +127,16 @@ def edits(one: str, other: str, most: int) -> int:
 
 
 class Target(NamedTuple):
-    """A searched word: its stem and those of synonyms, and the prefix of other words that match."""
+    """A searched word: its stem and those of synonyms, the prefix of other words that match, and
+    the word as it is written.
+    """
 
     stems: list[str]
     prefix: str = ""
     rarity: int = 1
     weight: int = 1
+    surface: str = ""
+    is_corrected: bool = False
 
 
 class Catalogue:
@@ -197,8 +203,7 @@ class Catalogue:
         """The best value of a target in each repo."""
         best: dict[int, float] = {}
         for word in self._beginning(target.prefix) if target.prefix else ():
-            for posting in (one for token in self.written[word] for one in self.postings[token]):
-                number, value = divmod(posting, POSTING)
+            for number, value in self._places(self.written[word]):
                 is_short = len(target.prefix) <= RULES["BEGINNING_CHARS_MAX"]
                 if is_short and value >= VALUES["title"]:
                     best[number] = RULES["BEGINNING_VALUE"]
@@ -206,15 +211,24 @@ class Catalogue:
                     best.setdefault(number, RULES["BEGINNING_ELSEWHERE_VALUE"])
         for at, stem in enumerate(target.stems):
             share = RULES["SYNONYM_SHARE"] if at else 1
-            for posting in (one for token in self._forms(stem) for one in self.postings[token]):
-                number, value = divmod(posting, POSTING)
-                best[number] = max(best.get(number, 0), value * share)
+            own: dict[int, int] = {}
+            for number, value in self._places(self._forms(stem)):
+                own[number] = max(own.get(number, 0), value)
+            exact = set() if at else dict(self._places(self.written.get(target.surface, ()))).keys()
+            for number, value in own.items():
+                value = value * share + RULES["EXACT_VALUE"] * (number in exact)
+                best[number] = max(best.get(number, 0), value)
         return best
 
+    def _places(self, tokens: list[str]) -> list[tuple[int, int]]:
+        """The repos with these tokens, and the value of the best place of each."""
+        return [divmod(posting, POSTING) for token in tokens for posting in self.postings[token]]
+
     def _forms(self, stem: str) -> list[str]:
-        """The tokens with a stem, which differs from them at most in its last two letters."""
-        words = self._beginning(stem[:-2] or stem[0])
-        return [token for word in words for token in self.written[word] if stem_of(token) == stem]
+        """The tokens with a stem, which differs from them in its last two letters or an article."""
+        words = self._beginning(stem[:-2] or stem[0]) + [one + stem for one in RULES["ARTICLES"]]
+        tokens = [token for word in words for token in self.written.get(word, ())]
+        return [token for token in tokens if stem_of(token) == stem]
 
     def _beginning(self, prefix: str, limit: float = math.inf) -> list[str]:
         """The words with this prefix, sorted."""
@@ -228,22 +242,28 @@ class Catalogue:
     def _plan(self, q: str) -> tuple[list[Target], list[dict], bool]:
         """The targets, the corrected words, and true if no word is left out."""
         words = query_words(q)
-        telling = [word for word in words if word[0] not in STOP] or words
+        content = {stem for stem, _ in query_words(SPOKEN.sub(" ", folded(q)))} - STOP or (
+            {stem for stem, _ in words} - STOP
+        )
+        telling = [word for word in words if word[0] in content] or words
         corrected: list[dict] = []
-        counted: list[tuple[int, Target]] = []
-        for stem, surface in telling:
-            begins = stem == words[-1][0] and self._begins_others(stem, surface)
-            target = Target([stem, *RULES["SYNONYMS"].get(stem, ())], surface if begins else "")
-            count = len(self._values(Target([stem])) or self._values(target))
-            if not count and len(corrected) < RULES["CORRECTED_MAX"]:
-                nearest = self._nearest(surface)
+        counted = [self._counted(*word, word == words[-1]) for word in telling]
+        is_known = any(count for count, _ in counted)
+        least = RULES["CORRECTED_BESIDE_LETTERS_MIN" if is_known else "CORRECTED_LETTERS_MIN"]
+        for at, (_, surface) in enumerate(telling):
+            if not counted[at][0] and len(corrected) < RULES["CORRECTED_MAX"]:
+                nearest = self._nearest(surface, least)
                 if nearest:
                     corrected.append({"from": surface, "to": nearest})
-                    target = Target([stem_of(nearest)])
-                    count = len(self._values(target))
-            if count:
-                counted.append((count, target))
+                    target = Target([stem_of(nearest)], surface=nearest, is_corrected=True)
+                    counted[at] = len(self._values(target)), target
+        counted = [pair for pair in counted if pair[0]]
         return self._weigh(counted), corrected, len(counted) == len(telling)
+
+    def _counted(self, stem: str, surface: str, is_last: bool) -> tuple[int, Target]:
+        prefix = surface if is_last and self._begins_others(stem, surface) else ""
+        target = Target([stem, *RULES["SYNONYMS"].get(stem, ())], prefix, surface=surface)
+        return len(self._values(Target([stem])) or self._values(target)), target
 
     def _begins_others(self, stem: str, surface: str) -> bool:
         others = self._beginning(surface, RULES["FORMS_MAX"])
@@ -269,17 +289,22 @@ class Catalogue:
                     halvings = math.log2(len(self.repos) / count)
                     chosen.append((halvings, target, pairs is frequent))
         least = max(0.5, min((one for one, _, is_frequent in chosen if not is_frequent), default=1))
+        known = [one for one, target, is_freq in chosen if not (is_freq or target.is_corrected)]
+        is_beside = known and any(target.is_corrected for _, target, _ in chosen)
+        times = RULES["KNOWN_TIMES"] if is_beside else 1
         weighed = []
         for halvings, target, is_frequent in chosen:
+            weight = times * min(RULES["WEIGHT_MAX"], max(1, round(halvings / least)))
+            if target.is_corrected and known:
+                halvings, weight = min(halvings, *known), 1
             steps = RULES["RARITY_STEPS"] * (RULES["FREQUENT_SHARE"] if is_frequent else 1)
-            weight = min(RULES["WEIGHT_MAX"], max(1, round(halvings / least)))
             rarity = max(1, round(halvings * steps))
             weighed.append(target._replace(rarity=rarity, weight=0 if is_frequent else weight))
         return weighed
 
-    def _nearest(self, word: str) -> str | None:
+    def _nearest(self, word: str, letters_min: int) -> str | None:
         """The word at the least distance; among several, the one in most repos."""
-        if len(word) < RULES["CORRECTED_LETTERS_MIN"] or not word.isalpha() or re.match(RUN, word):
+        if len(word) < letters_min or not word.isalpha() or re.match(RUN, word):
             return None
         most = 1 if len(word) <= RULES["ONE_EDIT_LETTERS_MAX"] else 2
         best: tuple[int, int, str] | None = None

@@ -8,6 +8,7 @@ from builder.search.entries import ADDED_VALUES, LONG_TEXT_VALUE, TEXT_VALUE, En
 from builder.search.plan import (
     BEGINNING_ELSEWHERE_VALUE,
     BEGINNING_VALUE,
+    EXACT_VALUE,
     WHOLE_SCORE,
     QueryPlan,
     RepoFilter,
@@ -75,7 +76,8 @@ def value_of(entry: Entry, target: Target) -> float:
             value = LONG_TEXT_VALUE if entry.is_long else TEXT_VALUE
             value += sum(added for place, added in ADDED_VALUES.items()
                          if stem in entry.added.get(place, ()))  # fmt: skip
-            values.append(value / 2 if at else value)
+            exact = EXACT_VALUE * (target.surface in entry.words)
+            values.append(value / 2 if at else value + exact)
     if target.prefix:
         if target.prefix in entry.beginnings:
             values.append(BEGINNING_VALUE)
