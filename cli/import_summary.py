@@ -17,7 +17,9 @@ SHOWN_OWNERS = 20
 LINE_CHARS_MAX = 1_000
 SHORT_LINE_CHARS_MAX = 300
 # The parts in which messages of one kind differ.
-_detail = re.compile(r"'[^']*'|\{\{[^}]*\}\}|\$\{[^}]*\}|[\d,.]+|(?<=the same as ).*")
+_detail = re.compile(
+    r"(?<=the same as ).*|(?<=Left out ).*|'[^']*'|\{\{[^}]*\}\}|\$\{[^}]*\}|[\d,.]+"
+)
 
 
 def tell(outcome: Outcome, options: Options, *, verbose: bool) -> None:
@@ -28,10 +30,15 @@ def tell(outcome: Outcome, options: Options, *, verbose: bool) -> None:
     if options.dry_run:
         _show_table(outcome)
     rejected = [f"{where}: {reason}" for where, reason in outcome.rejected]
-    left_out = [f"{where}: {reason}" for where, reason in outcome.passed_over]
+    left_out = [
+        f"{where}: {reason}"
+        for one, reason, paths in outcome.passed_over
+        for where in (paths if verbose and paths else [one])
+    ]
     short = _show("Warning", outcome.warnings, verbose, err=True)
     short += _show("Left out", left_out, verbose, err=not options.dry_run)
     short += _show("Rejected", rejected, verbose or len(rejected) <= SHOWN_KINDS, err=True)
+    short += sum(len(one.paths) for one in outcome.passed_over if not verbose)
     if short:
         say(f"Add --verbose to list {counted(short, 'more message')}.")
     for line in outcome.elsewhere:
@@ -80,7 +87,7 @@ def _total(outcome: Outcome, options: Options) -> str:
         f"{len(outcome.refused):,} refused"
     )
     if outcome.passed_over:
-        total += f", {len(outcome.passed_over):,} left out"
+        total += f", {sum(len(one.paths) or 1 for one in outcome.passed_over):,} left out"
     if outcome.beside:
         total += f"; files of {counted(outcome.beside, 'prompt')} left out"
     return total

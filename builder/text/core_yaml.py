@@ -38,6 +38,16 @@ _half_of_pair = re.compile(r"\\u[dD][89a-fA-F]")
 # A line that begins with a key, and what follows its colon instead of a space; no address.
 _unspaced = re.compile(r"[ ]*(?:- )?[\w.$-]+:(?!//)([^ \t\r])")
 _spaced = re.compile(r"[ ]*(?:- )?[^:#]+:(?:[ \t\r]|$)")
+# A key, and a quote that the line does not close.
+_open_quote = re.compile(
+    r"""[ ]*(?:- )?[^:#"']+:[ \t]+((?:"(?:[^"\\]|\\.)*+|'(?:[^']|\'\')*+)\r?\Z)"""
+)
+_SECOND_COLON = "a second colon; put a text that has one in quotes"
+_NO_COLON = (
+    "no colon; begin a line with a key and a colon, or indent it as part of the value before"
+)
+_NO_QUOTE = "nothing closes this quote; add the second one"
+_NO_BRACKET = "nothing closes this bracket; add the second one, or put the value in quotes"
 
 
 class YamlError(ValueError):
@@ -69,21 +79,42 @@ def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
     try:
         value = reader.read()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = error.problem or "malformed"
-        if problem.startswith("mapping values are not allowed"):
-            problem = "a second colon; put a text that has one in quotes"
-        elif not problem.startswith("could not find expected ':'"):
-            # YAML ends lines at more characters than \n.
-            entry = _spaced.match("".join(text.split("\n")[mark.line : mark.line + 1]))
-            is_value = entry and mark.column >= entry.end()
-            problem = "YAML cannot read this value; put it in quotes" if is_value else problem
-            raise _error(problem, mark.line, mark.column) from None
-        raise _error(*_cause(problem, text.split("\n"), mark.line, mark.column)) from None
+        raise _error(*_cause(error, text.split("\n"))) from None
     return value, _tell_repeated(reader.repeated)
 
 
-def _cause(problem: str, lines: list[str], line: int, column: int) -> tuple[str, int, int]:
+def _cause(error: yaml.MarkedYAMLError, lines: list[str]) -> tuple[str, int, int]:
+    """The cause of an error in a writer's words, and its line and column, which may be before those
+    that the parser names: it notices an open bracket or quote only where the next value begins.
+    """
+    problem = error.problem or ""
+    mark = error.problem_mark or error.context_mark
+    begin = error.context_mark or mark
+    # YAML ends lines at more characters than \n.
+    here = "".join(lines[mark.line : mark.line + 1])
+    entry = _spaced.match(here)
+    if problem.startswith("mapping values are not allowed"):
+        return _cause_before(_SECOND_COLON, lines, mark.line, mark.column)
+    if problem.startswith("could not find expected ':'"):
+        return _cause_before(_NO_COLON, lines, begin.line, begin.column)
+    if "end of stream" in problem:
+        return _NO_QUOTE, begin.line, begin.column
+    if "expected ','" in problem:
+        if begin.line < mark.line and (entry or not here.strip()):
+            return _NO_BRACKET, begin.line, begin.column
+        return "a comma or a bracket is missing before this", mark.line, mark.column
+    if "\t" in here[: mark.column + 1] and not here[: mark.column + 1].strip():
+        return "a tab; indent with spaces", mark.line, mark.column
+    for number, line in enumerate(lines[: mark.line]):
+        if (quote := _open_quote.match(line)) and _spaced.match(lines[number + 1]):
+            return _NO_QUOTE, number, quote.start(1)
+    if entry and mark.column >= entry.end():
+        return "YAML cannot read this value; put it in quotes", mark.line, mark.column
+    what = "this line fits neither in the list nor in the mapping before it; check how far it is "
+    return f"{what}indented", mark.line, mark.column
+
+
+def _cause_before(problem: str, lines: list[str], line: int, column: int) -> tuple[str, int, int]:
     """The cause of a problem with a key, and its place. It may be in a line before: without a space
     after its colon, a key is the beginning of a text of several lines.
     """

@@ -97,11 +97,14 @@ def fence_borders(text: str) -> list[int]:
     return borders
 
 
-def without_code(text: str) -> str:
-    """``text`` without its fences and code spans."""
+def without_fences(text: str) -> str:
+    """``text`` without its fences of code."""
     borders = fence_borders(text)
     starts = [0, *borders[1::2]]
     ends = [*borders[::2], len(text)]
-    return "\n".join(
-        _code_span.sub("", text[start:end]) for start, end in zip(starts, ends, strict=False)
-    )
+    return "\n".join(text[start:end] for start, end in zip(starts, ends, strict=False))
+
+
+def without_code(text: str) -> str:
+    """``text`` without its fences and code spans."""
+    return _code_span.sub("", without_fences(text))

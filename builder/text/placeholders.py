@@ -14,6 +14,7 @@ A *convention* is how a source marks its placeholders:
 - ``raycast``: ``{argument name="topic" default="fish"}``.
 - ``arguments``: ``$ARGUMENTS`` and ``$1`` of commands, as ``{{arguments}}`` and ``{{arg_1}}``.
 - ``none``: the hub's own.
+- ``files``: the hub's own, but ``{{{name}}}`` in a fence is code.
 
 Prompts have no logic: sections, filters, paths and expressions stay text, and are reported as
 *kept*. Text that is literal in its source and would be a variable here is escaped, as ``\{{``. A
@@ -92,6 +93,7 @@ _key = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:[\w-]|[^\x00-\x7f])*+")
 # The syntax of Python's format strings beyond a bare name.
 _format_field = re.compile(r"\w++(?:[.\[!:]\S*+)?$|[^\W\d][\w -]*+$")
 _ours = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
+_in_three = re.compile(rf"(?<![\\{{]){{{_ours.pattern}}}(?!\}})")
 _ours_or_escape = re.compile(r"\\\{\{|" + _ours.pattern + r"|\{\{(?=[ \t]*role[ \t])")
 _valid_in_braces = re.compile(r"\{[ \t]*+(" + VARIABLE_NAME + r")\b")
 
@@ -132,13 +134,14 @@ def guess(texts: Iterable[str]) -> str:
     """The convention of the texts of a source that does not name it: ``dollar``, ``typed`` or
     ``none``.
 
-    It is ``dollar`` if at least 3 texts have ``${name:default}``, or half of those with
-    placeholders; or at least 5 have ``${name}`` outside code, and more than have ``{{name}}``.
+    It is ``dollar`` if at least 3 texts have ``${name:default}`` outside fences, or half of those
+    with placeholders; or at least 5 have ``${name}`` outside code, and more than have ``{{name}}``.
     Otherwise it is ``typed`` if a text has such a placeholder.
     """
     defaults = bare = ours = typed = 0
     for text in texts:
-        defaults += any(":" in dollars.content_of(found) for found in dollars.find_names(text))
+        outside = dollars.without_fences(text)
+        defaults += any(":" in dollars.content_of(found) for found in dollars.find_names(outside))
         typed += typed_placeholders.pattern.search(text) is not None
         prose = dollars.without_code(text)
         bare += bool(dollars.find_names(prose))
@@ -163,6 +166,7 @@ class _Turner:
             "vscode": self._vscode,
             "typed": self._typed,
             "none": lambda text: text,
+            "files": self._files,
         }.get(convention) or partial(self._marked, MARKED[convention])
         self._kept = Kept()
         self._names: dict[str, str] = {}
@@ -244,6 +248,15 @@ class _Turner:
                 others.append(one)
         names = [*inputs, *filter(dollars.is_name, others)]
         return self._turn_dollars(text, names, {one.start() for one in (*inputs, *others)})
+
+    def _files(self, text: str) -> str:
+        fences = dollars.fence_borders(text)
+
+        def one(found: re.Match[str]) -> str:
+            is_code = bisect_right(fences, found.start()) % 2
+            return f"\\{self._keep(found[0])}" if is_code else found[0]
+
+        return _in_three.sub(one, text)
 
     def _turn_dollars(
         self, text: str, names: Sequence[re.Match[str]], among: Container[int] | None = None

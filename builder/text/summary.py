@@ -54,8 +54,8 @@ _emphasis = re.compile(
 _link = re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)|\[([^\]\n]+)\]\([^)\n]+\)")
 _rule = re.compile(r"[-=_*#~\s]*\Z")
 _fence = re.compile(r"\s*(`{3,}|~{3,})")
-# A line of placeholders, tags or table cells alone.
-_no_words = re.compile(r"\s*(?:(?:\{\{[^{}]*\}\}\s*)+|(?:</?[A-Za-z][^<>]*>\s*)+|\|.*)\Z")
+# A line of placeholders, tags or table cells alone, or a comment.
+_no_words = re.compile(r"\s*(?:(?:\{\{[^{}]*\}\}\s*)+|(?:</?[A-Za-z][^<>]*>\s*)+|\|.*|//\s.*)\Z")
 _element = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>(.*)</\1\s*>\s*\Z")
 _labelled = re.compile(r"\s*(?:\*\*|__)?([^:*_\n]{1,60})(?::(?:\*\*|__)?|(?:\*\*|__):)\s+(?=\S)")
 _small_words = re.compile(r"\b(?:and|or|of|the|to|for|in|your)\b")

@@ -39,6 +39,18 @@ _open_header = re.compile(r"(?:[A-Za-z_][\w.-]*:[^\n]*\n(?:[ \t][^\n]*\n)*)+---[
 _no_break = re.compile(r"(?m)^([A-Za-z_][\w.-]*:)\xa0+")
 _next_entry = re.compile(r"(?m)^(?=[^\s#])")
 _key = re.compile(r"[A-Za-z_][\w.-]*")
+_open_value = re.compile(r"""(?m)^[^\n#=]*=[ \t]*(?:\"{3}|'{3}|["'\[{])|^\[""")
+# The words of tomllib, and those of a writer. The last fits all others.
+_TOML_FAULTS = {
+    "Expected '=' after": 'no "=" after the key; write key = "value"',
+    "Unescaped '\\'": r"a \ that begins no escape; write \\",
+    "Illegal character": "nothing closes this quote; use three for a text of several lines",
+    "Unterminated string": "nothing closes this quote; add the second one",
+    "Expected \"'": "nothing closes this quote; add the second one",
+    "Cannot overwrite": "a key that the text has already; remove one",
+    "Invalid value": "TOML cannot read this value; put it in quotes",
+    "": "TOML cannot read this line; check its quotes and brackets",
+}
 _VALUE_CHARS_MAX = 4_000
 REPAIRED = "A line of its front matter is no valid YAML: read as the text that it says."
 
@@ -70,11 +82,13 @@ def repair(text: str) -> tuple[str, list[str]]:
     text = text.removeprefix(BOM)
     if block := _toml_block.match(text):
         try:
-            front = tomllib.loads(block[1])
+            front = _read_toml(block[1], 1)
             lines = [f"{json.dumps(key)}: {json.dumps(one)}\n" for key, one in front.items()]
             return "".join(["---\n", *lines, "---\n", text[block.end() :]]), []
-        except (tomllib.TOMLDecodeError, TypeError, RecursionError):
-            return text, []
+        except TypeError:
+            return text, ["Its front matter has a date, which JSON lacks: it was kept as text."]
+        except ValueError as error:
+            return text, [f"The front matter was kept as text: {error}."]
     block = _yaml_block.match(text)
     if not block:
         return text, []
@@ -119,14 +133,28 @@ def read_command(body: str, front: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 def read_gemini(text: str) -> tuple[str, dict[str, Any]]:
     """The prompt of a command of Gemini CLI, and its description. Raises ValueError."""
-    try:
-        found = tomllib.loads(text)
-    except RecursionError:
-        raise ValueError("is nested too deep") from None
+    found = _read_toml(text)
     prompt, description = found.get("prompt"), found.get("description")
     if not isinstance(prompt, str):
         raise ValueError("has no prompt")
     return prompt, {"description": description} if isinstance(description, str) else {}
+
+
+def _read_toml(text: str, lines_before: int = 0) -> dict[str, Any]:
+    """Raises ValueError, with the line of the fault after ``lines_before`` others."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("invalid TOML: nested too deep") from None
+    except tomllib.TOMLDecodeError as error:
+        found = str(error)
+    what = next(words for sign, words in _TOML_FAULTS.items() if sign in found)
+    if place := re.search(r"at line (\d+)", found):
+        line = int(place[1])
+    else:  # The parser met the end of the text. The last value that can be open begins before it.
+        begins = [*_open_value.finditer(text)]
+        line = text.count("\n", 0, begins[-1].start() if begins else len(text.rstrip())) + 1
+    raise ValueError(f"invalid TOML in line {line + lines_before:,}: {what}")
 
 
 def warn_of_running(body: str) -> list[str]:

@@ -36,10 +36,9 @@ from moving.importers.folders import (
 )
 from moving.importers.foreign import check_connection, translate
 from moving.importers.items import Item, PassedOver, Rejection, decode_text
-from moving.importers.naming import telling_name, to_words
+from moving.importers.naming import KINDS, telling_name, to_words
 from moving.importers.placeholding import DESCRIPTION_CHARS_MAX
 from publisher.write.fields import parse_loosely
-from publisher.write.left_out import tell_left_out
 
 # Such a file also has data to test the prompt with, and an export's may have schemas of tools.
 _LARGE_YAML_VALUES_MAX = 50_000
@@ -160,7 +159,7 @@ def _read(found: PromptFile, root: Path, exported: Exported | None) -> Item | Re
     except ValueError as error:
         return Rejection(where, str(error))
     # A hub's own file has the hub's variables.
-    convention = "none" if is_ours or tool else _convention(name, front)
+    convention = "none" if is_ours else "files" if tool else _convention(name, front)
     fields, author, warned = _read_front({k: one for k, one in front.items() if k not in _TRIALS})
     is_title = is_listed or "title" in front or not name.endswith(".md")
     if not is_title and _identifier.fullmatch(fields.get("title", "")):
@@ -171,7 +170,11 @@ def _read(found: PromptFile, root: Path, exported: Exported | None) -> Item | Re
         found.name or tool_name or _name(path, front, root, is_listed),
         text,
         fields,
-        [*warnings, *warned, *(tell_left_out(beside.left) if beside else ())],
+        [
+            *warnings,
+            *warned,
+            *(f"Left out {one}: {why}." for one, why in (beside.left if beside else ())),
+        ],
         convention,
         author,
         beside,
@@ -185,7 +188,8 @@ def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str
     stem = notes.without_id(_stem(path))
     if path.name.lower() == "skill.md" and isinstance(own, str) and own.strip():
         return own
-    if is_listed:
+    kind, word = _kind(path.name.lower()).rstrip("s"), stem.lower()
+    if is_listed or (kind and word in KINDS and word.rstrip("s") != kind):
         return _stem(path)
     return notes.without_id(telling_name(stem, path.resolve().parent, root))
 
@@ -193,13 +197,13 @@ def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str
 def _convention(name: str, front: dict[str, Any]) -> str:
     """The convention of the placeholders in a file, by its name and front matter."""
     if name.endswith((".mdc", ".instructions.md")):
-        return "none"
+        return "files"
     if name.endswith(ASSISTANT_SUFFIXES):
         return "vscode"
     if name.endswith(".prompty"):
         # "mustache", or {format: mustache}, or {format: {kind: mustache}}.
         return "mustache" if "mustache" in str(front.get("template")).lower() else "jinja"
-    return "mustache" if name.endswith((".prompt", *MESSAGE_SUFFIXES)) else "auto"
+    return "mustache" if name.endswith((".prompt", *MESSAGE_SUFFIXES)) else "markdown"
 
 
 def _kind(name: str) -> str:

@@ -4,11 +4,13 @@ A folder can hold prompts among other things. If some files have a form that onl
 as ``SKILL.md`` or ``.prompt.md``, plain Markdown files there are documents, and are passed over.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Container, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from builder.model.plural import counted
 from builder.model.version_files import TEXT_NAMES
 from builder.store.site import is_built
 from moving.export.listing import LIST_FILE
@@ -47,6 +49,7 @@ INSTRUCTIONS = (
     "instructions for agents about the repository, not a prompt. Add --instructions to import them"
 )
 TWO_SOURCES = "two sources of one prompt. Remove one"
+LINKS = "symbolic links"
 OF_NO_KIND = "no kind of file that has prompts"
 NO_SOURCE = "passed over, as folders of a hub, of a tool or hidden ones hold no source"
 PLAIN = (
@@ -150,20 +153,20 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[PromptFile | Rejection |
     itself is a prompt, yields it and the folders below it that are prompts.
     """
     is_one = text_in([*root.iterdir()]) is not None
-    waiting, passed, endings = [root], [], Counter[str]()
+    waiting, passed, of_no_kind = [root], [], defaultdict[str, list[str]](list)
     while waiting:
         path = waiting.pop()
         where = path.relative_to(root).as_posix()
         try:
             if path.name.startswith(".") and not path.is_dir() and path.name not in _INSTRUCTIONS:
-                endings["hidden"] += where != LIST_FILE
+                of_no_kind["hidden"] += [where] if where != LIST_FILE else []
             elif path.is_symlink():
                 # A link to a path inside the folder leads to files that are read anyway.
                 may_lose = path.is_dir() or path.name.lower().endswith(SUFFIXES)
                 if may_lose and not path.resolve().is_relative_to(root):
                     yield Rejection(where, "a link that leads outside the folder")
                 else:
-                    endings["symbolic links"] += not is_one
+                    of_no_kind[LINKS] += [] if is_one else [where]
             elif path.is_dir():
                 if path != root and _is_no_source(path, own):
                     if not is_one:  # as a part of that prompt, it has been named
@@ -183,16 +186,24 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[PromptFile | Rejection |
                 if tool or path.name in _INSTRUCTIONS or path.name.lower().endswith(SUFFIXES):
                     yield PromptFile(path, where, tool=tool)
                 else:
-                    endings[path.suffix.lower() or "without an ending"] += 1
+                    of_no_kind[path.suffix.lower() or "without an ending"].append(where)
         # RuntimeError: links in a circle; ValueError: rules that cannot be read
         except (OSError, RuntimeError, ValueError) as error:
             cause = getattr(error, "strerror", None) or error
             yield Rejection(where, f"cannot be read: {cause}")
     if passed:
-        yield PassedOver(", ".join(passed), NO_SOURCE)
-    if endings := +endings:
-        counts = sorted(endings.items(), key=lambda one: (-one[1], one[0]))
-        yield PassedOver(", ".join(f"{count:,} {ending}" for ending, count in counts), OF_NO_KIND)
+        yield PassedOver(", ".join(passed), NO_SOURCE, tuple(passed))
+    if paths := tuple(chain(*of_no_kind.values())):
+        yield PassedOver(_count(of_no_kind), OF_NO_KIND, paths)
+
+
+def _count(of_no_kind: dict[str, list[str]]) -> str:
+    """``3 .csv, 1 hidden``, the most first."""
+    counts = sorted((-len(paths), ending) for ending, paths in of_no_kind.items() if paths)
+    return ", ".join(
+        counted(-count, "symbolic link" if ending == LINKS else ending, ending)
+        for count, ending in counts
+    )
 
 
 def _repository_of(path: Path) -> Path:

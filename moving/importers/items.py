@@ -32,10 +32,11 @@ class Item(NamedTuple):
 
     ``name`` and ``owner`` are spelled as in the source; the repo's name and the owner's handle are
     derived from them. An empty owner means the default one. ``fields``: valid metadata, with that
-    of the front matter. ``convention``: that of the body's placeholders, ``auto`` if the kind of
-    source has none. ``author``: as spelled in the source. ``beside``: the files of a prompt that
-    is a folder; None for others. ``kind``: distinguishes prompts of one name. ``title``: of a new
-    prompt whose ``fields`` have none. ``is_named``: its repo is the one that the source names.
+    of the front matter. ``convention``: that of the body's placeholders; ``auto`` or ``markdown``
+    if the kind of source has none. ``author``: as spelled in the source. ``beside``: the files of a
+    prompt that is a folder; None for others. ``kind``: distinguishes prompts of one name.
+    ``title``: of a new prompt whose ``fields`` have none. ``is_named``: its repo is the one that
+    the source names.
     """
 
     where: str
@@ -67,10 +68,13 @@ def reason_of(error: HubError) -> str:
 
 
 class PassedOver(NamedTuple):
-    """Something that is no item and no fault: it was not meant to be one, or it is a duplicate."""
+    """Something that is no item and no fault: it was not meant to be one, or it is a duplicate.
+    ``paths``: each of several, which ``where`` counts or lists.
+    """
 
     where: str
     reason: str
+    paths: tuple[str, ...] = ()
 
 
 class Revision(NamedTuple):

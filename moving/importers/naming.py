@@ -11,11 +11,10 @@ from builder.text.plain_words import plain_words
 from builder.text.summary import clean_title
 
 NAMELESS = "prompt"
-# Names of files and folders that do not describe a prompt.
-_VAGUE = set(
-    "agent agents claude default index instructions main prompt prompts readme skill system "
-    "template user".split()
-)
+# Names of files and folders that do not describe a prompt. The first say of which kind it is, and
+# so the topic of a file that has another kind: `agents.instructions.md`.
+KINDS = set("agent agents claude instructions prompt prompts skill".split())
+_VAGUE = KINDS | set("default index main readme system template user".split())
 _INITIALS = set(
     "ai api aws cli css csv diy gpt html http json llm mcp pdf php prd qa seo sql ui url ux "
     "xml yaml".split()

@@ -26,6 +26,8 @@ from moving.importers.items import Item
 
 GUESSED_MAX = 1_000
 DESCRIPTION_CHARS_MAX = Description.__metadata__[0].max_length
+# In Markdown files, fences are code more often than templates.
+_IN_MARKDOWN = {"dollar": "vscode", "none": "files"}
 # A convention's placeholders, as the summary shows them.
 _SHOWN = {
     "dollar": "${name}",
@@ -34,7 +36,7 @@ _SHOWN = {
     "mustache": "{{{name}}}",
     "jinja": "{{ name | default(…) }}",
     "typed": "{{name | type:…}}",
-    "vscode": "${input:name}",
+    "vscode": "${input:name}, ${name}",
     "brackets": "[NAME]",
     "raycast": '{argument name="name"}',
     "arguments": "$1",
@@ -95,13 +97,17 @@ class Placing:
     """
 
     def __init__(self, found: Iterable[object], wanted: str) -> None:
-        texts = (one.text for one in found if isinstance(one, Item) and one.convention == "auto")
+        items = (one for one in found if isinstance(one, Item))
+        texts = (one.text for one in items if one.convention in ("auto", "markdown"))
         self._wanted = wanted
         self._guessed = guess(islice(texts, GUESSED_MAX)) if wanted == "auto" else wanted
         self.counts = Counts()
 
     def turn(self, item: Item) -> Item:
-        own = self._guessed if item.convention == "auto" else item.convention
+        own = {
+            "auto": self._guessed,
+            "markdown": _IN_MARKDOWN.get(self._guessed, self._guessed),
+        }.get(item.convention, item.convention)
         convention = own if self._wanted == "auto" else self._wanted
         placed = turn_prompt(item.text, item.fields, convention)
         self.counts.add([(convention, placed)])

@@ -121,6 +121,20 @@ def test_code_stays_text(text, turned, kept):
     assert (found.text, len(found.kept)) == (turned, kept)
 
 
+@pytest.mark.parametrize(
+    ("text", "turned"),
+    [
+        ("{{{a}}} `{{{a}}}`", "{{{a}}} `{{{a}}}`"),
+        (
+            "```\n{{{a}}} {{b}} {{{{c}}}} \\{{{d}}}\n```",
+            "```\n\\{{{a}}} {{b}} {{{{c}}}} \\{{{d}}}\n```",
+        ),
+    ],
+)
+def test_three_braces_in_a_fence_of_a_file_are_code(text, turned):
+    assert turn(text, "files").text == turned == turn(turned, "files").text
+
+
 def test_the_first_of_several_defaults_wins_and_the_rest_are_reported():
     found = turn("${tone:warm}, ${tone:cool}, ${tone:warm} or ${tone:dry}", "dollar")
     assert found.variables == [optional("tone", "warm")]
@@ -249,6 +263,7 @@ def test_long_names_stay_apart():
         (["${a}"] * 4, "none"),
         (["${a}"] * 5 + ["{{a}}"] * 5, "none"),
         (["`${a}`", "```\n${a}\n```"] * 5, "none"),
+        (["```\n${a:b}\n```"] * 5, "none"),
         (["${a.b} ${c:d}"] * 5, "none"),
         (["${env:HOME} ${PORT:-80}"] * 5, "none"),
         (["{a} {b}"] * 9, "none"),

@@ -40,6 +40,7 @@ CASES = [
     ("# IDENTITY and PURPOSE\n\nYou weigh claims, e.g. of ads. You", "IDENTITY and PURPOSE",
      "You weigh claims, e.g. of ads."),
     ("YOUR ROLE\n\n**Task:**\n\nContext:\n- Weigh claims.", "", "Weigh claims."),
+    ("// Who you are\n\nYou weigh claims.", "", "You weigh claims."),
     ("**Role:** You weigh claims. ROLE: none", "", "You weigh claims."),
     ("ACT AS: a judge of claims.", "", "a judge of claims."),
     ("```md\n# Example\n```\nWeigh claims.", "", "Weigh claims."),

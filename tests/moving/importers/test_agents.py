@@ -1,5 +1,6 @@
 """Files of coding agents, each by the rules of its tool."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -103,10 +104,50 @@ def test_front_matter_that_nothing_helps_stays():
     assert repair(text) == (text, [])
 
 
-@pytest.mark.parametrize("text", ["a = ", "description = 'x'", "prompt = 1", "a = " + "[" * 9_999])
-def test_a_command_of_gemini_that_cannot_be_read(text):
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("description = 'x'", "has no prompt"),
+        ("prompt = 1", "has no prompt"),
+        ("a = " + "[" * 9_999, "invalid TOML: nested too deep"),
+        ("a = 1\nb: c", 'invalid TOML in line 2: no "=" after the key; write key = "value"'),
+        ("a = b", "invalid TOML in line 1: TOML cannot read this value; put it in quotes"),
+        (
+            "a = 1\nb = '''c\n\n",
+            "invalid TOML in line 2: nothing closes this quote; add the second one",
+        ),
+        ("a = 1\na = 2\n", "invalid TOML in line 2: a key that the text has already; remove one"),
+        ("a = 'b' c", "invalid TOML in line 1: TOML cannot read this line; check its quotes and"),
+    ],
+)
+def test_a_command_of_gemini_that_cannot_be_read(text, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         read_gemini(text)
+
+
+@pytest.mark.parametrize(
+    ("front", "message"), [("a = b", "invalid TOML in line 2"), ("a = 2025-01-01", "has a date")]
+)
+def test_front_matter_of_toml_that_cannot_be_read_is_text(front, message):
+    text = f"+++\n{front}\n+++\nText."
+    same, warnings = repair(text)
+    assert same == text and message in warnings[0]
+
+
+def test_markdown_in_a_collection_with_dollars_has_code_in_fences(root):
+    texts = {
+        "agents.instructions.md": "Write ${a}.\n",
+        **{
+            f"s{n}/SKILL.md": f"Review ${{selection}} for {n}.\n```\n${{x}}\n```\n"
+            for n in range(5)
+        },
+        "t/SKILL.md": "Start `${input:Name|demo}`.\n",
+    }
+    outcome = bring(root, write_all(Path(root).parent / "collection", texts))
+    assert outcome.placeholders.turned == {"vscode": 6}
+    assert latest(root, "imported/agents")[1] == "Write ${a}.\n"
+    assert latest(root, "imported/s1")[1] == "Review {{selection}} for 1.\n```\n${x}\n```\n"
+    assert latest(root, "imported/t")[0].variables[0].default == "demo"
 
 
 def test_instructions_have_the_name_of_the_folder_that_they_are_about(root):

@@ -173,7 +173,10 @@ def test_ignored_files_stay_out(root: str, skill: Path) -> None:
     ]  # fmt: skip
     assert outcome.warnings == [
         "skills/pdf/SKILL.md: Left out .hubignore: hidden.",
-        "skills/pdf/SKILL.md: Left out LICENSE.txt, assets/, examples/ and 2 more: .hubignore.",
+        *(
+            f"skills/pdf/SKILL.md: Left out {one}: .hubignore."
+            for one in ["LICENSE.txt", "assets/", "examples/", "a/b.csv", "a/assets/c.csv/"]
+        ),
     ]
     (skill / ".hubignore").write_text("a\n[b]\n")
     assert reasons(bring_library(root)) == {

@@ -134,7 +134,8 @@ def test_hidden_folders_of_coding_assistants(root):
     outcome = bring(root, folder)
     assert outcome.created == ["imported/plan 1.0.0", "imported/fix 1.0.0"]
     assert outcome.passed_over == [
-        PassedOver(".vscode", NO_SOURCE), PassedOver("1 hidden", OF_NO_KIND),
+        PassedOver(".vscode", NO_SOURCE, (".vscode",)),
+        PassedOver("1 hidden", OF_NO_KIND, ("src/.b.prompt.md",)),
         PassedOver(".github/bug_report.md", PLAIN),
     ]  # fmt: skip
     outcome = bring(root, write_all(folder / "more", {".github/bug.md": "Wrong?", "a.md": "Do a."}))
