@@ -85,12 +85,14 @@ def test_the_limits_are_those_of_the_service() -> None:
         "content_bytes_max": CONTENT_BYTES_MAX,
         "files_max": FILES_MAX,
         "files_bytes_max": BYTES_MAX,
-        "files_bytes_hard_max": BYTES_HARD_MAX,
         "ignore_bytes_max": IGNORE_BYTES_MAX,
         "file_path_chars_max": PATH_CHARS_MAX,
     }
     for name, limit in limits.items():
         assert f"\n{name}={limit}\n" in SOURCE
+    # An archive of the largest version, with its list, is an answer.
+    answer_bytes_max = int(re.search(r"\nanswer_bytes_max=(\d+)\n", SOURCE)[1])
+    assert answer_bytes_max > BYTES_HARD_MAX + CONTENT_BYTES_MAX + FILES_MAX * 2_000
 
 
 def test_the_last_line_starts_it() -> None:

@@ -58,10 +58,10 @@ LISTS = {
     "file and folder": lambda listed: [*listed, listed[1] | {"path": "empty/x"}],
     "many": lambda listed: [listed[1] | {"path": f"f{n}"} for n in range(201)],
     "very many": lambda listed: [listed[1] | {"path": f"f{n}"} for n in range(20_000)],
-    "large": lambda listed: [listed[0] | {"size": 5_000_001}],
+    "large": lambda listed: [listed[0] | {"size": 25_165_825}],
     "very large": lambda listed: [listed[0] | {"size": 10**30}],
     "large together": lambda listed: [
-        listed[0] | {"path": f"f{n}", "size": 2_600_000} for n in range(2)
+        listed[0] | {"path": f"f{n}", "size": 12_600_000} for n in range(2)
     ],
     "negative": lambda listed: [listed[0] | {"size": -1}],
     "no size": lambda listed: [listed[0] | {"size": None}],
