@@ -22,7 +22,7 @@ _ASSET_ROUTES = (
     "prompt_script",
     "version_script",
     "compare_script",
-    "jsdiff_script",
+    "changes_script",
     "account_script",
     "editor_script",
     "editor_files_script",
@@ -59,7 +59,6 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     for route, data in {
         "stylesheet": colours.stylesheet(settings.accent),
         "icon": colours.icon(settings.accent),
-        "changes_script": clients.changes_script(),
         "catalogue_script": clients.search_script(rules),
         "client": shell.script,
         "client_release": shell.script,

@@ -38,7 +38,7 @@ from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, prompt_pages, skills
 from builder.render.derive import Entries, Stored
 from builder.render.files_panels import Since
-from builder.render.hunks import hunks, metadata_changes
+from builder.render.hunks import metadata_changes, readable
 from builder.render.pages import pages_of
 from builder.render.prompt_text import trial_rank
 from builder.render.skills import Skill
@@ -250,10 +250,10 @@ class Prompt:
         changed = self._file_changes(older, stored)
         diff = (changes.unified(*names) + unified(changed)).encode()
         sides = (interface_of(one.record, one.content) for one in (older, stored))
-        rows = hunks(changes)
+        text = readable(changes)
         # Only the note on equal texts names it.
-        metadata = "" if rows else metadata_changes(older.record, stored.record)
-        since = Since(changes_for_callers(*sides), rows, changed, None, metadata)
+        metadata = "" if text.rows else metadata_changes(older.record, stored.record)
+        since = Since(changes_for_callers(*sides), text, changed, None, metadata)
         if not _is_examined(older) and not _is_examined(stored):
             return since, diff
         found = abilities.compare(self.find(older.version), self.find(stored.version))

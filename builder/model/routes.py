@@ -321,7 +321,6 @@ _ROWS = (
     _row("version_script", "/assets/version.js", SCRIPT, "list", "site"),
     _row("compare_script", "/assets/compare.js", SCRIPT, "list", "site"),
     _row("changes_script", "/assets/changes.js", SCRIPT, "list", "site"),
-    _row("jsdiff_script", "/assets/jsdiff.js", SCRIPT, "list", "site"),
     _row("account_script", "/assets/account.js", SCRIPT, "list", "site"),
     _row("editor_script", "/assets/editor.js", SCRIPT, "list", "site"),
     _row("editor_files_script", "/assets/editor_files.js", SCRIPT, "list", "site"),

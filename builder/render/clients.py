@@ -1,5 +1,5 @@
 """The programs that a site gives to its readers, with its address, rules and limits inserted: the
-clients for a shell, Python and JavaScript, and the scripts of pages that search and compare.
+clients for a shell, Python and JavaScript, and the script of pages that search.
 
 A base URL has passed ``settings.parse_base_url``; rules are JSON in ASCII, from
 ``builder.search.rules``.
@@ -8,22 +8,13 @@ A base URL has passed ``settings.parse_base_url``; rules are JSON in ASCII, from
 import hashlib
 import json
 import os
-import re
 from typing import NamedTuple
-
-from builder.render.envelopes import json_bytes
-from builder.render.hunks import ROWS_MAX
-from builder.text.hidden_chars import CONTROL, INVISIBLE, MARKS_MAX, SUSPECT
-from builder.text.line_diff import CONTEXT_LINES
-from builder.text.word_diff import TOKEN
 
 _HERE = os.path.dirname(__file__)
 # The folder also links to files of the packages for Python and npm, because packages cannot contain
 # links.
 SHELL_CLIENT = os.path.join(_HERE, "client", "hub")
 PYTHON_CLIENT = os.path.join(_HERE, "client", "hub_prompts.py")
-
-_LONG_ESCAPE = re.compile(r"\\U0*([0-9a-fA-F]+)")
 
 
 class Release(NamedTuple):
@@ -65,25 +56,7 @@ def script_client(base_url: str) -> tuple[bytes, bytes]:
 
 def search_script(rules: str) -> bytes:
     """The module with which browsers search a catalogue."""
-    return _with_rules("catalogue.js", rules.encode())
-
-
-def changes_script() -> bytes:
-    """The module with which browsers compare two texts where no service does."""
-    patterns = {"TOKEN": TOKEN, "SUSPECT": SUSPECT, "INVISIBLE": INVISIBLE, "CONTROL": CONTROL}
-    limits = {"ROWS_MAX": ROWS_MAX, "CONTEXT_LINES": CONTEXT_LINES, "MARKS_MAX": MARKS_MAX}
-    rules = limits | {name: _in_javascript(pattern) for name, pattern in patterns.items()}
-    return _with_rules("changes.js", json_bytes(rules))
-
-
-def _in_javascript(pattern: str) -> str:
-    """A Python pattern, in ASCII, as a JavaScript pattern with the flag ``u``."""
-    ascii_only = pattern.encode("ascii", "backslashreplace").decode()
-    return _LONG_ESCAPE.sub(r"\\u{\1}", ascii_only)
-
-
-def _with_rules(script: str, rules: bytes) -> bytes:
-    return _read("assets", script).replace(b"RULES = {};", b"RULES = %b;" % rules)
+    return _read("assets", "catalogue.js").replace(b"RULES = {};", b"RULES = %b;" % rules.encode())
 
 
 def _read(*parts: str) -> bytes:

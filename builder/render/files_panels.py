@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from builder.render.hunks import Row, changes_table, file_hunks
+from builder.model.answers import Version
+from builder.render.hunks import Readable, changes_table, counts, file_hunks
 from builder.render.pages import Pages
 from builder.text.abilities import FindingChange
 from builder.text.file_diff import FileChange
@@ -17,33 +18,36 @@ from builder.text.interface import Change
 
 
 class Since(NamedTuple):
-    """The changes since the previous version: for callers, rows of the text, files, and findings as
+    """The changes since the previous version: for callers, of the text, files, and findings as
     ``abilities.compare`` yields them, or None if both versions are only texts. ``metadata``: as
-    ``metadata_changes`` returns it, if there are no rows.
+    ``metadata_changes`` returns it, if the text is unchanged.
     """
 
     callers: Sequence[Change]
-    rows: Sequence[Row]
+    text: Readable
     files: Sequence[FileChange]
     found: Sequence[FindingChange] | None
     metadata: str = ""
 
 
-def changes_since(pages: Pages, since: Since, previous: str, version: str, marks: Marks) -> Markup:
-    """The changes since the previous version, as HTML."""
+def changes_since(pages: Pages, since: Since, version: Version, marks: Marks) -> tuple[str, Markup]:
+    """The number of lines changed since the previous version, and the changes as HTML."""
+    previous, number = version.previous, version.version
     parts = [
-        pages.macro("callers.html", "for_applications")(since.callers, previous, version, marks)
+        pages.macro("callers.html", "for_applications")(since.callers, previous, number, marks)
     ]
     has_files = since.found is not None
     what = "The text and files are" if has_files and not since.files else "The text is"
     same = f"{what} unchanged. {since.metadata}".strip()
+    readable = file_hunks(since.files)
     if not has_files:
-        parts.append(changes_table(since.rows, previous, version, marks, same))
+        parts.append(changes_table(since.text.rows, previous, number, marks, same))
     else:
-        pairs = [*zip(since.files, file_hunks(since.files), strict=True)]
+        pairs = [*zip(since.files, readable, strict=True)]
+        repo = version.owner, version.name
         parts += [
             pages.macro("can_do.html", "can_do_changes")(since.found, marks, has_note=False),
-            changes_table(since.rows, previous, version, marks, same),
-            pages.macro("files.html", "file_changes")(pairs, previous, version, marks),
+            changes_table(since.text.rows, previous, number, marks, same),
+            pages.macro("files.html", "file_changes")(pairs, previous, number, marks, repo=repo),
         ]
-    return Markup("".join(parts))
+    return counts(since.text, *readable), Markup("".join(parts))

@@ -4,16 +4,18 @@ The size of the result and the time to find it are bounded for all texts. The ta
 much of a site's HTML, so no template is run for them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup, escape
 from msgspec import Struct
 
+from builder.model.plural import counted
 from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks, escape_plain, visible
-from builder.text.line_diff import LineDiff, Steps
+from builder.text.line_diff import LineDiff, Move, Steps
 from builder.text.word_diff import (
     Piece,
     is_akin,
@@ -28,66 +30,77 @@ ROWS_MAX = 1_000
 # The limit for all lines that replace others. Beyond it, lines are shown without marked words.
 COMPARED_CHARS_MAX = 12_000
 WORD_STEPS_MAX = 50_000
+# Equal lines that a reader can open: at most so many in one place, and so many characters in all.
+FOLDED_LINES_MAX = 200
+FOLDED_CHARS_MAX = 12_000
 
 
 class Row(Struct, gc=False):
     """A row of a readable difference.
 
-    A "gap" stands for ``left_out`` equal lines, a "rest" for that many changed lines beyond
-    ROWS_MAX. Other rows are a line, with its number in the old and in the new text, from 1.
-    ``segments``, joined, are the line with its line feed; ``is_unended``: it has none. A "changed"
-    row is a line and the one that replaces it: its segments without the added ones are the old
-    line, without the removed ones the new line. A "removed" or "added" line without changed words,
-    or with too little else, is one marked segment.
+    A "gap" stands for ``left_out`` equal lines, which are ``folded`` unless they are too many; a
+    "rest" for that many changed lines beyond ROWS_MAX. The segment of an "away" or "arrived" row
+    says that lines from this one on moved, and to or from which; ``left_out`` lines are away. Other
+    rows are a line, with its number in the old and in the new text, from 1. ``segments``, joined,
+    are the line with its line feed; ``is_unended``: it has none. A "changed" row is a line and the
+    one that replaces it: its segments without the added ones are the old line, without the removed
+    ones the new line. A "removed" or "added" line without changed words, or with too little else,
+    is one marked segment. A "moved" line has both numbers.
     """
 
-    kind: Literal["same", "removed", "added", "changed", "gap", "rest"]
+    kind: Literal["same", "removed", "added", "changed", "moved", "away", "arrived", "gap", "rest"]
     old_number: int | None = None
     new_number: int | None = None
     segments: list[Piece] | None = None
     is_unended: bool = False
     left_out: int = 0
+    folded: "list[Row] | tuple[()]" = ()
 
 
 class Readable(NamedTuple):
-    """``rows`` show a difference. ``has_marked_all``: false if time was too short to mark the
-    changed words of all changed lines.
+    """``rows`` show a difference; none if the texts are equal. ``removed`` and ``added`` count its
+    lines as a reader sees them: neither lines that moved nor blank ones between two changes count.
+    ``has_marked_all``: false if time was too short to mark the changed words of all changed lines.
     """
 
     rows: list[Row]
-    has_marked_all: bool
+    removed: int = 0
+    added: int = 0
+    has_marked_all: bool = True
 
 
-def hunks(diff: LineDiff) -> list[Row]:
-    """The rows that show a difference; empty if the texts are equal."""
-    return readable(diff).rows
+NO_LINES = Readable([])
 
 
-def file_hunks(changes: Sequence[FileChange]) -> list[list[Row]]:
-    """The rows that show each change of a file; empty if its lines are not compared. All files
+def file_hunks(changes: Sequence[FileChange]) -> list[Readable]:
+    """The rows that show each change of a file; none if its lines are not compared. All files
     share the limits of one text.
     """
     budget = _Budget()
-    return [_readable(change.lines, budget) if change.lines else [] for change in changes]
+    return [_readable(one.lines, budget) if one.lines else NO_LINES for one in changes]
 
 
 def readable(diff: LineDiff) -> Readable:
-    """The rows that show a difference, and whether all changed words are marked."""
-    budget = _Budget()
-    rows = _readable(diff, budget)
-    return Readable(rows, budget.has_marked_all and not budget.steps.ran_out)
+    """The rows that show a difference."""
+    return _readable(diff, _Budget())
 
 
-def _readable(diff: LineDiff, budget: "_Budget") -> list[Row]:
+def _readable(diff: LineDiff, budget: "_Budget") -> Readable:
     kept = budget.lines_kept
     shown = list(islice(_rows(diff, budget), budget.rows_left))
     budget.rows_left -= len(shown)
-    if budget.rows_left:
-        return shown
-    lines = {"removed": 1, "added": 1, "changed": 2}
-    rest = _count_changed(diff) - sum(lines.get(row.kind, 0) for row in shown)
-    rest -= budget.lines_kept - kept
-    return [*shown, Row("rest", left_out=rest)] if rest else shown
+    changed = [code for group in diff.groups for code in group if code[0] != "equal"]
+    moved = sum(move.size for move in diff.away.values())
+    unseen = moved + budget.lines_kept - kept
+    removed = sum(i2 - i1 for _, i1, i2, _, _ in changed) - unseen
+    added = sum(j2 - j1 for _, _, _, j1, j2 in changed) - unseen
+    if not budget.rows_left:
+        lines = {"removed": 1, "added": 1, "changed": 2, "moved": 1}
+        rest = removed + added + moved - sum(lines.get(row.kind, 0) for row in shown)
+        if rest:
+            shown.append(Row("rest", left_out=rest))
+    has_marked_all = budget.has_marked_all and not budget.steps.ran_out
+    return Readable(shown, removed, added, has_marked_all)
 
 
 class _Budget:
@@ -98,8 +111,9 @@ class _Budget:
         self.chars_left = COMPARED_CHARS_MAX
         self.steps = Steps(WORD_STEPS_MAX)
         self.has_marked_all = True
-        # Equal lines between lines that changed, on both sides.
+        # Equal lines between lines that changed.
         self.lines_kept = 0
+        self.folded_chars_left = FOLDED_CHARS_MAX
 
     def allows(self, old: list[str], new: list[str]) -> bool:
         """True if these lines may be compared with those that replace them; then the budget is
@@ -116,95 +130,156 @@ class _Budget:
         return True
 
 
-def _count_changed(diff: LineDiff) -> int:
-    return sum(
-        i2 - i1 + j2 - j1
-        for group in diff.groups
-        for tag, i1, i2, j1, j2 in group
-        if tag != "equal"
-    )
+class _Lines(NamedTuple):
+    """Lines of a side, without those that moved, and their numbers."""
+
+    texts: list[str]
+    numbers: Sequence[int]
 
 
 def _rows(diff: LineDiff, budget: _Budget) -> Iterator[Row]:
-    reached = 0
+    reached = new_reached = 0
     for group in diff.groups:
-        if group[0][1] > reached:
-            yield Row("gap", left_out=group[0][1] - reached)
+        yield from _gap(diff, reached, group[0][1], new_reached, budget)
         for tag, i1, i2, j1, j2 in group:
-            old, new = diff.old[i1:i2], diff.new[j1:j2]
             if tag == "equal":
-                for offset, line in enumerate(old, 1):
-                    yield Row("same", i1 + offset, j1 + offset, [(line, "")])
+                yield from _same(diff.old[i1:i2], i1, j1)
             else:
-                yield from _changed_rows(old, new, i1 + 1, j1 + 1, budget)
-        reached = group[-1][2]
-    if diff.groups and reached < len(diff.old):
-        yield Row("gap", left_out=len(diff.old) - reached)
+                yield from _block_rows(diff, (i1, i2), (j1, j2), budget)
+        reached, new_reached = group[-1][2], group[-1][4]
+    if diff.groups:
+        yield from _gap(diff, reached, len(diff.old), new_reached, budget)
 
 
-def _changed_rows(
-    old: list[str], new: list[str], old_number: int, new_number: int, budget: _Budget
+def _gap(diff: LineDiff, start: int, end: int, new: int, budget: _Budget) -> Iterator[Row]:
+    """The row for the equal lines old[start:end], which are new[new:], if there are any."""
+    if start == end:
+        return
+    lines = diff.old[start:end] if end - start <= FOLDED_LINES_MAX else []
+    chars = sum(map(len, lines))
+    rows: list[Row] | tuple[()] = ()
+    if chars <= budget.folded_chars_left:
+        budget.folded_chars_left -= chars
+        rows = [*_same(lines, start, new)]
+    yield Row("gap", left_out=end - start, folded=rows)
+
+
+def _same(lines: list[str], old: int, new: int) -> Iterator[Row]:
+    for offset, line in enumerate(lines, 1):
+        yield Row("same", old + offset, new + offset, [(line, "")])
+
+
+def _block_rows(
+    diff: LineDiff, old: tuple[int, int], new: tuple[int, int], budget: _Budget
 ) -> Iterator[Row]:
+    """The rows for lines and those that replace them. Lines that moved are shown once, where they
+    stand in the new text.
+    """
+    gone, away = _stayed(diff.old, *old, diff.away)
+    come, arrived = _stayed(diff.new, *new, diff.arrived)
+    for row in _changed_rows(gone, come, budget):
+        while away and (row.old_number or 0) > away[0].old:
+            yield _note(away.pop(0))
+        while arrived and (row.new_number or 0) > arrived[0].new:
+            yield from _moved_rows(diff, arrived.pop(0))
+        yield row
+    yield from map(_note, away)
+    for move in arrived:
+        yield from _moved_rows(diff, move)
+
+
+def _stayed(
+    lines: list[str], start: int, end: int, moves: Mapping[int, Move]
+) -> tuple[_Lines, list[Move]]:
+    """The lines from start to end that did not move, and the moves."""
+    texts, numbers, moved = [], [], []
+    at = start
+    while at < end:
+        if move := moves.get(at):
+            moved.append(move)
+            at += move.size
+        else:
+            at += 1
+            texts.append(lines[at - 1])
+            numbers.append(at)
+    return _Lines(texts, numbers), moved
+
+
+def _note(move: Move) -> Row:
+    said = [(move.destination, "")]
+    return Row("away", move.old + 1, move.new + 1, said, left_out=move.size)
+
+
+def _moved_rows(diff: LineDiff, move: Move) -> Iterator[Row]:
+    yield Row("arrived", move.old + 1, move.new + 1, [(move.origin, "")])
+    for row in _same(diff.new[move.new : move.new + move.size], move.old, move.new):
+        row.kind = "moved"
+        yield row
+
+
+def _changed_rows(old: _Lines, new: _Lines, budget: _Budget) -> Iterator[Row]:
     """The rows for lines and those that replace them: one for both if each line has its own, or if
     a line still has half of its words.
     """
     pieces = None
-    if is_allowed := budget.allows(old, new):
-        pieces = mark_words("".join(old), "".join(new), budget.steps)
+    if is_allowed := budget.allows(old.texts, new.texts):
+        pieces = mark_words("".join(old.texts), "".join(new.texts), budget.steps)
     if pieces and _keeps_lines(pieces):
         lines = _marked_lines(pieces)
         if all(map(is_akin, lines)):
-            for offset, line in enumerate(lines):
-                yield Row("changed", old_number + offset, new_number + offset, line)
+            for *numbers, line in zip(old.numbers, new.numbers, lines, strict=True):
+                yield _marked_row(*numbers, line, budget)
             return
         pieces = [one for line in lines for one in (line if is_akin(line) else whole(line))]
     pairs = []
     if is_allowed and not (pieces and is_rewrapped(pieces)):
-        pairs = pair_lines(old, new, budget.steps)
-    chars = sum(len(old[i]) + len(new[j]) for i, j in pairs)
+        pairs = pair_lines(old.texts, new.texts, budget.steps)
+    chars = sum(len(old.texts[i]) + len(new.texts[j]) for i, j in pairs)
     if 0 < chars <= budget.chars_left:
         budget.chars_left -= chars
-        yield from _paired_rows(old, new, old_number, new_number, pairs, budget)
+        yield from _paired_rows(old, new, pairs, budget)
         return
-    removed = _side(pieces, "-", "<") if pieces else [[(line, "-")] for line in old]
-    added = _side(pieces, "+", ">") if pieces else [[(line, "+")] for line in new]
-    for number, line in enumerate(removed, old_number):
-        yield _row_of("removed", number, line)
-    for number, line in enumerate(added, new_number):
-        yield _row_of("added", number, line)
+    removed = _side(pieces, "-", "<") if pieces else [[(line, "-")] for line in old.texts]
+    added = _side(pieces, "+", ">") if pieces else [[(line, "+")] for line in new.texts]
+    yield from map(partial(_row_of, "removed"), old.numbers, removed)
+    yield from map(partial(_row_of, "added"), new.numbers, added)
 
 
 def _paired_rows(
-    old: list[str],
-    new: list[str],
-    old_number: int,
-    new_number: int,
-    pairs: list[tuple[int, int]],
-    budget: _Budget,
+    old: _Lines, new: _Lines, pairs: list[tuple[int, int]], budget: _Budget
 ) -> Iterator[Row]:
     """The rows for lines where some became others: lines between two pairs are removed, or
     added.
     """
     at_old = at_new = 0
-    for i, j in [*pairs, (len(old), len(new))]:
-        while at_old < i and at_new < j and old[at_old] == new[at_new]:  # such as a blank line
-            yield Row("same", old_number + at_old, new_number + at_new, [(old[at_old], "")])
+    ends = len(old.texts), len(new.texts)
+    for i, j in [*pairs, ends]:
+        while at_old < i and at_new < j and old.texts[at_old] == new.texts[at_new]:  # such as blank
+            line = [(old.texts[at_old], "")]
+            yield _marked_row(old.numbers[at_old], new.numbers[at_new], line, budget)
             at_old, at_new = at_old + 1, at_new + 1
-            budget.lines_kept += 2
         for at in range(at_old, i):
-            yield _row_of("removed", old_number + at, [(old[at], "-")])
+            yield _row_of("removed", old.numbers[at], [(old.texts[at], "-")])
         for at in range(at_new, j):
-            yield _row_of("added", new_number + at, [(new[at], "+")])
+            yield _row_of("added", new.numbers[at], [(new.texts[at], "+")])
         at_old, at_new = i + 1, j + 1
-        if i == len(old):
+        if (i, j) == ends:
             return
-        pieces = mark_words(old[i], new[j], budget.steps)
+        pieces = mark_words(old.texts[i], new.texts[j], budget.steps)
         if pieces and _keeps_lines(pieces):
             [line] = _marked_lines(pieces)
-            yield Row("changed", old_number + i, new_number + j, line)
+            yield _marked_row(old.numbers[i], new.numbers[j], line, budget)
         else:
-            yield _row_of("removed", old_number + i, [(old[i], "-")])
-            yield _row_of("added", new_number + j, [(new[j], "+")])
+            yield _row_of("removed", old.numbers[i], [(old.texts[i], "-")])
+            yield _row_of("added", new.numbers[j], [(new.texts[j], "+")])
+
+
+def _marked_row(old: int, new: int, line: list[Piece], budget: _Budget) -> Row:
+    """The row of a line that replaces one, or that both texts have."""
+    if any(sign for _, sign in line):
+        return Row("changed", old, new, line)
+    budget.lines_kept += 1
+    return Row("same", old, new, line)
 
 
 def _row_of(kind: Literal["removed", "added"], number: int, line: list[Piece]) -> Row:
@@ -249,7 +324,7 @@ _METADATA = {
     "variables": "variables",
     "parameters": "model settings",
 }
-_SIGNS = {"removed": "−", "added": "+", "changed": "±"}
+_SIGNS = {"removed": "−", "added": "+", "changed": "±", "moved": "↷"}
 
 
 def changes_table(
@@ -260,18 +335,22 @@ def changes_table(
     same: str = "The text is unchanged.",
     rest: str = "see the unified diff",
     is_wide: bool = False,
+    at: str = "",
 ) -> Markup:
     """The rows of a difference between texts with these names. ``marks``: those of the page;
     ``same``: the note on equal texts; ``rest``: the note on lines that are not shown; ``is_wide``:
-    with a cell for the new side, which the style sheet shows on demand.
+    with a cell for the new side, which the style sheet shows on demand; ``at``: what the addresses
+    of its lines begin with, if the page has several tables.
     """
     if not rows:
         return Markup(f"<p>{escape(same)}</p>\n")
-    texts = [text for row in rows for text, _ in row.segments or ()]
+    listed = [one for row in rows for one in (row, *row.folded)]
+    texts = [text for row in listed for text, _ in row.segments or ()]
     is_short = len(max(texts, key=len, default="")) <= WHOLE_MAX
     plain = escape_plain(texts) if is_short else None
-    shown = iter(plain or _shown_texts(rows, marks))
-    body = "".join([_row(row, shown, rest, is_wide) for row in rows])
+    shown = iter(plain or _shown_texts(listed, marks))
+    table = _Table(shown, rest, is_wide, at)
+    body = "".join([table.row(row) for row in rows])
     old, new = escape(old_name), escape(new_name)
     side = _NO_SIDE if is_wide else ""
     return Markup(
@@ -284,6 +363,13 @@ def changes_table(
         f"{side}</tr></thead>\n"
         f"<tbody>\n{body}</tbody>\n</table>\n"
     )
+
+
+def counts(*differences: Readable) -> str:
+    """The lines that were added and removed, such as ``+9 −2``; empty if there are none."""
+    signs = {"+": sum(one.added for one in differences)}
+    signs["−"] = sum(one.removed for one in differences)
+    return " ".join([f"{sign}{count:,}" for sign, count in signs.items() if count])
 
 
 def metadata_changes(old: object, new: object) -> str:
@@ -311,27 +397,57 @@ def _is_whole(row: Row) -> bool:
     return len(row.segments) == 1 and row.segments[0][1] != ""
 
 
-def _row(row: Row, shown: Iterator[str], rest: str, is_wide: bool) -> str:
-    kind, old, new = row.kind, row.old_number, row.new_number
-    if row.segments is None:
-        lines = "line" if row.left_out == 1 else "lines"
-        note = f"{lines} unchanged" if kind == "gap" else f"more {lines} changed; {escape(rest)}"
-        columns = 5 if is_wide else 4
-        return f'<tr class="gap"><td colspan="{columns}">{row.left_out} {note}</td></tr>\n'
-    if is_plain := kind == "same" or _is_whole(row):
-        text = next(shown)
-    else:
-        parts = [(_TAGS[sign], next(shown)) for _, sign in row.segments]
-        text = "".join([f"<{tag}>{part}</{tag}>" if tag else part for tag, part in parts])
-    if row.is_unended:
-        text += " <small>no line break at the end</small>"
-    cells = _wide_cells(kind, text) if is_wide else f'<td dir="auto">{text}</td>'
-    if kind == "same":
-        return f"<tr><td>{old}</td><td>{new}</td><td></td>{cells}</tr>\n"
-    return (
-        f'<tr class="{kind}{" whole" if is_plain else ""}"><td>{old or ""}</td><td>{new or ""}</td>'
-        f'<td aria-label="{kind}">{_SIGNS[kind]}</td>{cells}</tr>\n'
-    )
+class _Table(NamedTuple):
+    """How rows are shown: the texts of their segments in order, as HTML, and as changes_table."""
+
+    shown: Iterator[str]
+    rest: str
+    is_wide: bool
+    at: str
+
+    def row(self, row: Row) -> str:
+        kind, old, new = row.kind, row.old_number, row.new_number
+        if kind in ("gap", "rest", "away", "arrived"):
+            address = f' id="{self.at}L{old}"' if kind == "away" else ""
+            columns = 5 if self.is_wide else 4
+            return f'<tr class="gap"><td colspan="{columns}"{address}>{self._said(row)}</td></tr>\n'
+        if is_plain := kind in ("same", "moved") or _is_whole(row):
+            text = next(self.shown)
+        else:
+            parts = [(_TAGS[sign], next(self.shown)) for _, sign in row.segments]
+            text = "".join([f"<{tag}>{part}</{tag}>" if tag else part for tag, part in parts])
+        if row.is_unended:
+            text += " <small>no line break at the end</small>"
+        cells = _wide_cells(kind, text) if self.is_wide else f'<td dir="auto">{text}</td>'
+        address, numbers = self._address(old, new)
+        if kind == "same":
+            return f"<tr{address}>{numbers}<td></td>{cells}</tr>\n"
+        return (
+            f'<tr class="{kind}{" whole" if is_plain else ""}"{address}>{numbers}'
+            f'<td aria-label="{kind}">{_SIGNS[kind]}</td>{cells}</tr>\n'
+        )
+
+    def _said(self, row: Row) -> str:
+        if row.kind in ("away", "arrived"):
+            line = f"R{row.new_number}" if row.kind == "away" else f"L{row.old_number}"
+            return f'<a href="#{self.at}{line}">{next(self.shown)}</a>'
+        if row.kind == "rest":
+            return f"{counted(row.left_out, 'more line')} changed; {escape(self.rest)}"
+        said = f"{counted(row.left_out, 'line')} unchanged"
+        if not row.folded:
+            return said
+        lines = "".join([self.row(one) for one in row.folded])
+        return (
+            f'<details><summary>{said}</summary><table class="changes">\n{lines}</table></details>'
+        )
+
+    def _address(self, old: int | None, new: int | None) -> tuple[str, str]:
+        """The ``id`` of a row, and the cells of its numbers, the last of which links to it."""
+        name = f"{self.at}R{new}" if new else f"{self.at}L{old}"
+        if not new:
+            return f' id="{name}"', f'<td><a href="#{name}">{old}</a></td><td></td>'
+        cells = f'<td>{old or ""}</td><td><a href="#{name}">{new}</a></td>'
+        return f' id="{name}"', cells
 
 
 def _wide_cells(kind: str, text: str) -> str:

@@ -30,7 +30,7 @@ from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
 from builder.render.connect import mcp_url
-from builder.render.hunks import changes_table
+from builder.render.hunks import changes_table, counts
 from builder.render.skills import installs_plugins
 from builder.text.hidden_chars import Marks, visible
 from builder.text.interface import by_name, explain
@@ -195,6 +195,7 @@ _FILTERS = {
     "one_line": lambda text: one_line(text, SHORTENED_CHARS),
     "visible": visible,
     "changes_table": changes_table,
+    "counts": counts,
     "human_size": human_size,
     "built_from": built_from,
     "by_name": by_name,

@@ -73,9 +73,7 @@ def version_page(
     lead = visible(shortened(version.changelog), marks)
     is_cut = len(version.changelog) > SHORTENED_CHARS
     changelog = visible(version.changelog, marks) if is_cut else ""
-    changes: Markup | str = ""
-    if since:
-        changes = changes_since(pages, since, version.previous, number, marks)
+    counted_lines, changes = changes_since(pages, since, version, marks) if since else ("", "")
     return pages.fill_page(
         "version.html",
         owner=owner,
@@ -99,6 +97,7 @@ def version_page(
         files=text.files.panel(),
         can_do=_can_do(pages, found, marks),
         changes=changes,
+        counted_lines=counted_lines,
         diff_url=version.diff_url or "",
     )
 

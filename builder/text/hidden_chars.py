@@ -21,8 +21,7 @@ _ALWAYS = (
     r"\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
 )
 # Patterns that scripts in browsers also use.
-SUSPECT = rf"[\r{_ALWAYS}{_JOINERS}{_SELECTORS}]"
-_suspect = re.compile(SUSPECT)
+_suspect = re.compile(rf"[\r{_ALWAYS}{_JOINERS}{_SELECTORS}]")
 _SUSPECT_ASCII = bytes(code for code in range(128) if _suspect.match(chr(code)))
 # Between letters or pictures, one joiner or selector is part of their spelling.
 _LETTER = r"[^\x00-\u02ff\u2000-\u206f\s]"
@@ -30,8 +29,7 @@ INVISIBLE = (
     rf"[{_ALWAYS}]|(?<!{_LETTER})[{_JOINERS}]|[{_JOINERS}](?!{_LETTER})"
     rf"|(?<=[{_SELECTORS}])[{_SELECTORS}]"
 )
-CONTROL = r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]"
-_is_control = re.compile(CONTROL).match
+_is_control = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]").match
 # A run of the same character is one mark.
 _invisible = re.compile(rf"({INVISIBLE})\1*")
 _invisible_or_return = re.compile(rf"({INVISIBLE}|\r)\1*")

@@ -6,15 +6,36 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from builder.model.plural import counted
 
 # Most prompts take fewer than 10,000 steps. Beyond this limit, the rest of the text counts as
 # replaced.
 STEPS_MAX = 400_000
 ITEM_STEPS = 4
 CONTEXT_LINES = 3
+# As ``git diff --color-moved``: a block with fewer letters and digits counts as changed, not moved.
+MOVED_ALNUM_MIN = 20
 
 # As in difflib: the tag, and old[from:to], which becomes new[from:to].
 Opcode = tuple[str, int, int, int, int]
+
+
+class Move(NamedTuple):
+    """``size`` lines that moved from ``old`` to ``new``, positions from 0."""
+
+    old: int
+    new: int
+    size: int
+
+    @property
+    def destination(self) -> str:
+        return f"{counted(self.size, 'line')} moved to line {self.new + 1}"
+
+    @property
+    def origin(self) -> str:
+        return f"{counted(self.size, 'line')} moved from line {self.old + 1}"
 
 
 class LineDiff:
@@ -22,9 +43,10 @@ class LineDiff:
 
     ``old`` and ``new`` are their lines, with their ends. Lines end only at line feeds, so that a
     diff applies to the bytes as they are. ``groups`` are the changes with lines of context,
-    neighbours in one group; empty if the texts are equal. ``is_coarse``: the comparison took too
-    long, so changed lines may include lines that both texts have. Several comparisons may share
-    ``steps``.
+    neighbours in one group; empty if the texts are equal. ``away`` and ``arrived`` are the blocks
+    among the changes that moved, by their first line in the old and in the new text. ``is_coarse``:
+    the comparison took too long, so changed lines may include lines that both texts have. Several
+    comparisons may share ``steps``.
     """
 
     def __init__(self, old: str, new: str, steps: "Steps | None" = None) -> None:
@@ -33,6 +55,8 @@ class LineDiff:
         found = _equal(self.old, self.new, _anchors(self.old, self.new, steps), steps)
         self.is_coarse = steps.ran_out
         self.groups: list[list[Opcode]] = list(found.get_grouped_opcodes(CONTEXT_LINES))
+        moves = self._find_moves(steps)
+        self.away, self.arrived = {one.old: one for one in moves}, {one.new: one for one in moves}
 
     def unified(self, old_label: str, new_label: str) -> str:
         """The diff from the old text to the new, as ``diff -u`` prints it; empty if they
@@ -45,13 +69,49 @@ class LineDiff:
             yield f"--- {old_label}\n+++ {new_label}\n"
         for group in self.groups:
             first, last = group[0], group[-1]
-            yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
+            ranges = f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+            yield f"{ranges}{self._heading(group)}\n"
             for tag, i1, i2, j1, j2 in group:
                 if tag == "equal":
                     yield _marked(" ", self.old[i1:i2])
                 else:
                     yield _marked("-", self.old[i1:i2])
                     yield _marked("+", self.new[j1:j2])
+
+    def _heading(self, group: list[Opcode]) -> str:
+        """The section heading of a hunk, which programs ignore: the first block that moved."""
+        for _, i1, i2, j1, j2 in group:
+            moved = [self.away[at].destination for at in range(i1, i2) if at in self.away]
+            moved += [self.arrived[at].origin for at in range(j1, j2) if at in self.arrived]
+            if moved:
+                return f" {moved[0]}"
+        return ""
+
+    def _find_moves(self, steps: "Steps") -> list[Move]:
+        """The blocks with a line that was removed once and added once, in the order of the old
+        text. Each changed line is examined a fixed number of times.
+        """
+        codes = [code for group in self.groups for code in group if code[0] != "equal"]
+        gone = {at: self.old[at] for _, i1, i2, _, _ in codes for at in range(i1, i2)}
+        come = {at: self.new[at] for _, _, _, j1, j2 in codes for at in range(j1, j2)}
+        if not gone or not come or not steps.take(len(gone) + len(come)):
+            return []
+        there = _once(come)
+        moves = []
+        for line, i in _once(gone).items():
+            j = there.get(line, -1)
+            if i not in gone or j not in come:
+                continue
+            while i - 1 in gone and gone[i - 1] == come.get(j - 1):
+                i, j = i - 1, j - 1
+            move = Move(i, j, 0)
+            while i in gone and gone[i] == come.get(j):
+                del gone[i], come[j]
+                i, j = i + 1, j + 1
+            move = move._replace(size=i - move.old)
+            if sum(map(str.isalnum, "".join(self.old[move.old : i]))) >= MOVED_ALNUM_MIN:
+                moves.append(move)
+        return moves
 
 
 class Steps:
@@ -161,8 +221,9 @@ def _anchors(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[tuple
     """
     if old == new or not steps.take(len(old) + len(new)):
         return []
-    there = _once(new)
-    pairs = [(i, there[line]) for line, i in _once(old).items() if line in there]
+    there = _once(dict(enumerate(new)))
+    once = _once(dict(enumerate(old)))
+    pairs = [(i, there[line]) for line, i in once.items() if line in there]
     # The longest increasing subsequence, by patience sorting: the last pair of each length, and
     # the pair before each.
     lasts: list[int] = []
@@ -180,9 +241,10 @@ def _anchors(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[tuple
     return found[::-1]
 
 
-def _once(lines: Sequence[str]) -> dict[str, int]:
-    counts = Counter(lines)
-    return {line: at for at, line in enumerate(lines) if counts[line] == 1 and not line.isspace()}
+def _once(lines: dict[int, str]) -> dict[str, int]:
+    """The lines that are not blank and stand at one position."""
+    counts = Counter(lines.values())
+    return {line: at for at, line in lines.items() if counts[line] == 1 and not line.isspace()}
 
 
 def _range(start: int, stop: int) -> str:

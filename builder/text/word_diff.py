@@ -22,8 +22,7 @@ _MARK = r"\u0300-\u036f\u200d\u20d0-\u20ff\u3099\u309a\ufe00-\ufe0f\U000e0100-\U
 _OTHER = rf"[^\s{_SINGLE}]+"
 _VARIABLE = r"\{\{[A-Za-z_][A-Za-z0-9_]{0,63}\}\}"
 # A variable or word with the space before it, or space at the end.
-TOKEN = rf"\s*(?:{_VARIABLE}|[{_SINGLE}][{_MARK}]*|{_OTHER}(?:['’]{_OTHER})*)|\s+"
-_token = re.compile(TOKEN)
+_token = re.compile(rf"\s*(?:{_VARIABLE}|[{_SINGLE}][{_MARK}]*|{_OTHER}(?:['’]{_OTHER})*)|\s+")
 
 
 def mark_words(old: str, new: str, steps: Steps) -> list[Piece] | None:

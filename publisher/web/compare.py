@@ -12,14 +12,22 @@ from http import HTTPStatus
 from flask import Response, request
 
 from builder.model.answers import ListedVersion
+from builder.model.content_tree import TEXT
 from builder.model.names import LATEST
 from builder.model.plural import counted
+from builder.model.routes import TEXT as TEXT_TYPE
 from builder.model.service_urls import COMPARE_URL
 from builder.model.settings import Settings
 from builder.render.hunks import metadata_changes
 from builder.text.file_diff import COMPARED_BYTES_MAX
 from builder.text.interface import Change, changes_for_callers, interface_of
-from publisher.web.pages.difference import File, Side, VersionDifference, compare_versions
+from publisher.web.pages.difference import (
+    File,
+    Side,
+    VersionDifference,
+    compare_versions,
+    unified_diff,
+)
 from publisher.web.pages.frame import Frame
 from publisher.web.published import Published, read_file, read_version, read_versions
 
@@ -59,7 +67,10 @@ def compared(frame: Frame, owner: str, name: str) -> Response:
     pair = [read_version(frame.service.settings, owner, name, refs[ref].version) for ref in asked]
     size = sum(file.size for one in pair for file in one.files or ())
     is_examined = size <= COMPARED_BYTES_MAX
-    sides = (_side(frame.service.settings, one) for one in pair)
+    sides = [_side(frame.service.settings, one) for one in pair]
+    if "diff" in request.args:
+        names = (f"{owner}/{name}/{TEXT.file(one.version)}" for one in pair)
+        return Response(unified_diff(*sides, *names), content_type=TEXT_TYPE)
     change = compare_versions(*sides, is_examined=is_examined)
     callers = changes_for_callers(*(interface_of(one, one.content) for one in pair))
     return frame.render(
@@ -118,7 +129,7 @@ def _summary(
     change: VersionDifference, pair: Sequence[Published], callers: Sequence[Change]
 ) -> str:
     """Sentences about the numbers of lines and files, or about what else differs."""
-    text, kinds = change.text, [file.kind for file, _ in change.files]
+    text, kinds = change.text.shown, [file.kind for file, _ in change.files]
     lines = [f"{counted(text.removed, 'line')} removed", f"{counted(text.added, 'line')} added"]
     words = {"mode": "with another executable bit"}
     files = [f"{counted(n, 'file')} {words.get(kind, kind)}" for kind, n in Counter(kinds).items()]

@@ -54,7 +54,6 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         "icon": colours.icon(""),
         "openapi": document,
         "api_page": pages_of(settings).render("docs.html", api=api),
-        "changes_script": clients.changes_script(),
         "catalogue_script": clients.search_script(search_rules()),
         "client": client.script,
         "client_release": client.script,

@@ -11,7 +11,6 @@ import { build } from "esbuild";
 
 // By file: the packages, and what is used of each.
 const BUNDLES = {
-  "jsdiff.js": { diff: ["diffArrays"] },
   "codemirror.js": {
     "@codemirror/commands": ["history", "historyKeymap", "insertNewline", "standardKeymap"],
     "@codemirror/language": [

@@ -23,7 +23,7 @@ RESULTS_BYTES_MAX, WRITING_BYTES_MAX = 4_200, 116_000
 # All scripts but the libraries, as sources.
 OWN_BYTES_MAX = 85_000
 SEARCHING = {"catalogue.js"}
-COMPARING = {"compare.js", "changes.js", "jsdiff.js"}
+COMPARING = {"compare.js", "changes.js"}
 WRITING = {"account.js", "editor.js", "editor_files.js", "marked_text.js"}
 WRITING |= {"codemirror.js"}
 HOME_BYTES_MAX = 30_000

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from builder.model.records import VersionFile
-from builder.render.hunks import Row, file_hunks, readable
+from builder.render.hunks import Readable, counts, file_hunks, readable
 from builder.text import abilities
 from builder.text.abilities import FindingChange
-from builder.text.file_diff import FileChange, compare_files
+from builder.text.file_diff import FileChange, compare_files, unified
 from builder.text.line_diff import LineDiff
 from builder.text.prompts import body_of
 
@@ -30,16 +30,13 @@ _UNMARKED = (
 class TextDifference(NamedTuple):
     """The changes from the text called ``old_name`` to the one called ``new_name``.
 
-    ``rows`` is empty where the texts are equal. ``limits`` are sentences about changes that are not
-    shown to the line, or to the word. ``removed`` and ``added`` count lines.
+    ``limits`` are sentences about changes that are not shown to the line, or to the word.
     """
 
     old_name: str
     new_name: str
-    rows: list[Row]
+    shown: Readable
     limits: list[str]
-    removed: int
-    added: int
 
 
 def compare(old: str, new: str, old_name: str, new_name: str) -> TextDifference:
@@ -50,12 +47,9 @@ def compare(old: str, new: str, old_name: str, new_name: str) -> TextDifference:
     people call a text: a version, or such as "your draft".
     """
     diff = LineDiff(old, new)
-    rows, has_marked_all = readable(diff)
-    limits = [_COARSE] if diff.is_coarse else [] if has_marked_all else [_UNMARKED]
-    changed = [code for group in diff.groups for code in group if code[0] != "equal"]
-    removed = sum(i2 - i1 for _, i1, i2, _, _ in changed)
-    added = sum(j2 - j1 for _, _, _, j1, j2 in changed)
-    return TextDifference(old_name, new_name, rows, limits, removed, added)
+    shown = readable(diff)
+    limits = [_COARSE] if diff.is_coarse else [] if shown.has_marked_all else [_UNMARKED]
+    return TextDifference(old_name, new_name, shown, limits)
 
 
 class File(NamedTuple):
@@ -99,13 +93,17 @@ class Side(NamedTuple):
 
 
 class VersionDifference(NamedTuple):
-    """The change from one version to another. ``files``: each change with its rows. ``found``: the
+    """The change from one version to another. ``files``: each change, as shown. ``found``: the
     changed findings; None if the versions are not examined.
     """
 
     text: TextDifference
-    files: list[tuple[FileChange[File], list[Row]]]
+    files: list[tuple[FileChange[File], Readable]]
     found: list[FindingChange] | None
+
+    @property
+    def counts(self) -> str:
+        return counts(self.text.shown, *(shown for _, shown in self.files))
 
 
 def compare_versions(old: Side, new: Side, *, is_examined: bool = True) -> VersionDifference:
@@ -117,6 +115,12 @@ def compare_versions(old: Side, new: Side, *, is_examined: bool = True) -> Versi
     changes = compare_files([*old.files.values()], [*new.files.values()], _read, _read)
     files = [*zip(changes, file_hunks(changes), strict=True)]
     return VersionDifference(compare(old.text, new.text, old.name, new.name), files, found)
+
+
+def unified_diff(old: Side, new: Side, old_name: str, new_name: str) -> str:
+    """The change from one version to another, for ``git apply``; the text has these names."""
+    changes = compare_files([*old.files.values()], [*new.files.values()], _read, _read)
+    return LineDiff(old.text, new.text).unified(old_name, new_name) + unified(changes)
 
 
 def _read(file: File) -> bytes:

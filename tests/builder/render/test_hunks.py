@@ -28,7 +28,7 @@ sentences = st.builds(
 
 
 def rows_of(old: str, new: str) -> list[Row]:
-    return hunks.hunks(LineDiff(old, new))
+    return hunks.readable(LineDiff(old, new)).rows
 
 
 def joined(row: Row, without: str = "") -> str:
@@ -40,13 +40,19 @@ def restore(old: str, rows: list[Row]) -> tuple[str, str]:
     left_out = LineDiff(old, "").old
     before, after = [], []
     for row in rows:
+        if row.kind == "away":
+            before += left_out[len(before) : len(before) + row.left_out]
+            continue
+        if row.kind == "arrived":
+            continue
         if row.kind == "gap":
             lines = left_out[len(before) : len(before) + row.left_out]
             assert len(lines) == row.left_out > 0
+            assert [joined(one) for one in row.folded] == lines
             before += lines
             after += lines
             continue
-        if row.kind != "added":
+        if row.kind not in ("added", "moved"):
             before.append(joined(row, "+"))
             assert row.old_number == len(before)
         if row.kind != "removed":
@@ -213,17 +219,22 @@ def test_no_text_makes_it_long(monkeypatch, old, new):
 
     monkeypatch.setattr(hunks, "mark_words", watched_marks)
     with limited_work(hunks.WORD_STEPS_MAX, hunks.COMPARED_CHARS_MAX):
-        rows = hunks.hunks(line_diff)
+        rows, removed, added, _ = hunks.readable(line_diff)
     assert sum(chars) <= hunks.COMPARED_CHARS_MAX
     assert len(rows) <= hunks.ROWS_MAX + 1
-    changed = sum({"removed": 1, "added": 1, "changed": 2}.get(row.kind, 0) for row in rows)
+    weights = {"removed": 1, "added": 1, "changed": 2, "moved": 1}
+    changed = sum(weights.get(row.kind, 0) for row in rows)
     rest = rows[-1].left_out if rows[-1].kind == "rest" else 0
+    moved = sum(one.size for one in line_diff.away.values())
+    assert changed + rest == removed + added + moved
     lines = [line for line in line_diff.unified("", "").split("\n")[2:] if line[:1] in ("-", "+")]
-    assert changed + rest == len(lines)
+    assert removed + added + 2 * moved <= len(lines)
 
 
 class Table(HTMLParser):
-    """The rows of the table of changes: class, text of each cell, what is in del and ins."""
+    """The rows of the table of changes: class, text of each cell, what is in del and ins. Folded
+    rows are left out.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -233,6 +244,8 @@ class Table(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.stack.append(tag)
+        if "details" in self.stack:
+            return
         if tag == "tr":
             self.rows.append((dict(attrs).get("class", ""), [], []))
         elif tag in ("td", "th"):
@@ -244,7 +257,7 @@ class Table(HTMLParser):
         assert self.stack.pop() == tag
 
     def handle_data(self, data):
-        if {"td", "th"} & {*self.stack}:
+        if {"td", "th"} & {*self.stack} and self.stack.count("table") == 1:
             self.rows[-1][1][-1] += data
         if {"del", "ins"} & {*self.stack}:
             self.rows[-1][2][-1] += data
@@ -282,7 +295,7 @@ def test_a_page_without_changes_in_the_text_says_so(empty):
 def test_a_page_of_too_many_changes_says_how_many_are_left_out(empty):
     html = version_page(empty, "a\n" * 3_000, "b\n" * 3_000)
     assert Table(html).rows[-1][:2] == (
-        "gap", ["5000 more lines changed; see the unified diff"]
+        "gap", ["5,000 more lines changed; see the unified diff"]
     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def apply_diff(old: str, text: str) -> str:
 
 
 def hunk_range(row: str) -> tuple[int, int, int, int]:
-    found = re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", row)
+    found = re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(?: .*)?", row)
     assert found, row
     old, old_length, new, new_length = found.groups("1")
     return int(old), int(old_length), int(new), int(new_length)
@@ -203,6 +203,16 @@ HOSTILE_PAIRS = {
     ),
     "many repeats below the limit": ("a\nb\n" * 110, "b\na\n" * 110),
     "one long line": ("a" * FULL, "b" * FULL),
+    "one line of a megabyte": ("a " * 500_000, "b " * 500_000),
+    "no common line": tuple(
+        "".join(f"{side} {number:09}\n" for number in range(FULL // 14)) for side in "ab"
+    ),
+    "ten thousand equal lines": ("Be kind.\n" * 10_000, "Be kind.\n" * 9_000),
+    "white space": (" \n\t\n\n" * (FULL // 5), "\t\n \n\n" * (FULL // 5)),
+    "all blocks moved": tuple(
+        "".join(f"This is the line number {n}\n" for n in random_words.sample(range(9_000), 9_000))
+        for _ in range(2)
+    ),
     "empty lines": ("\n" * FULL, "\n" * (FULL - 1)),
     "from nothing": ("", "a\n" * (FULL // 2)),
     "to nothing": ("a\n" * (FULL // 2), ""),
@@ -223,11 +233,30 @@ def test_hostile_texts_get_a_diff_that_applies(monkeypatch, old, new):
 
 
 def test_a_section_that_moved_is_one_block_removed_and_one_added():
-    one, two, three = (f"## {name}\n\n{name} begins.\n{name} ends.\n\n" for name in "ABC")
+    one, two, three = (f"## {name}\n\n{name} begins here.\n{name} ends here.\n\n" for name in "ABC")
     text = changes(f"# Title\n\n{one}{two}{three}", f"# Title\n\n{three}{one}{two}")
     changed = [line for line in text.splitlines()[2:] if line[:1] in "+-"]
     moved = three.splitlines()
     assert changed == [f"+{line}" for line in moved] + [f"-{line}" for line in moved]
+    assert "@@ 5 lines moved from line 13\n" in text and "@@ 5 lines moved to line 3\n" in text
+
+
+@pytest.mark.parametrize(
+    ("moved", "is_move"),
+    [
+        ("Answer in the language of the question.\n", True),
+        ("- one apple\n- two pears\n- nine\n", True),
+        ("Be brief.\n", False),
+        ("---\n", False),
+        ("\n\n\n", False),
+        ("\n" * 9 + "Be brief.\n" + "\n" * 9, False),
+    ],
+)
+def test_a_block_moved_if_it_has_enough_letters(moved, is_move):
+    rest = "".join(f"Rule {number} of the house.\n" for number in range(20))
+    found = LineDiff(f"{moved}{rest}End\n", f"{rest}{moved}End\n")
+    count = moved.count("\n")
+    assert [*found.away.values()] == [*found.arrived.values()] == [(0, 20, count)] * is_move
 
 
 def test_what_is_not_reached_does_not_spoil_the_rest():

@@ -59,13 +59,16 @@ def test_it_shows_what_changed(shared: Hub):
     words = words_of(page)
     assert "The released prompt 1.0.0 → 1.1.0 Now Be very kind to {{whom}}. From" in words
     assert (
-        "1 line removed, 1 line added. Variables and parameters are as before. Words In one"
-        in words
+        "1 line removed, 1 line added. Variables and parameters are as before. "
+        "Words +1 −1 Unified diff In one" in words
     )
     assert "Published by many Size 311 bytes, raw text of 1.0.0 316 bytes" in words
     assert "Versions 1.1.0 2025-02-13 Label stable 1.0.0 2025-02-11 All" in words
     gap, *_, changed = Table(page.text).rows[1:]
-    assert gap == ("gap", ["17 lines unchanged"], [])
+    assert (
+        gap == ("gap", ["17 lines unchanged"], [])
+        and "<summary>17 lines unchanged</summary>" in page.text
+    )
     text = "Be very kind to {{whom}}.\n"  # once more in a hidden cell for the new side
     assert changed == ("changed", ["21", "21", "±", text, text], [" very"] * 2)
     assert 'href="?from=stable&amp;to=1.0.0">Swap</a>' in page.text
@@ -130,7 +133,7 @@ def test_files_and_what_they_can_do(shared: Hub):
     words = words_of(ask(shared, FOLDER))
     assert "4 lines added. 2 files changed, 1 file added, 1 file removed." in words
     assert "curl new scripts/commits.sh:3" in words and "wget gone scripts/old.sh:2" in words
-    assert "mark.png changed Not text, so there are no lines to compare. 1.0.0 12 bytes" in words
+    assert "mark.png changed 1.0.0 12 bytes, SHA-256" in words
     assert "commits.sh added · executable" in words and "scripts/commits added" not in words
     words = words_of(ask(shared, "many/large"))
     assert "The files are too large to compare what the versions can do." in words
