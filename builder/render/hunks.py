@@ -398,7 +398,9 @@ def _is_whole(row: Row) -> bool:
 
 
 class _Table(NamedTuple):
-    """How rows are shown: the texts of their segments in order, as HTML, and as changes_table."""
+    """Renders rows. ``shown``: the texts of their segments in order, as HTML; the others as in
+    changes_table.
+    """
 
     shown: Iterator[str]
     rest: str
@@ -442,7 +444,7 @@ class _Table(NamedTuple):
         )
 
     def _address(self, old: int | None, new: int | None) -> tuple[str, str]:
-        """The ``id`` of a row, and the cells of its numbers, the last of which links to it."""
+        """The ``id`` of a row, and the cells of its numbers: the new one or the only one links."""
         name = f"{self.at}R{new}" if new else f"{self.at}L{old}"
         if not new:
             return f' id="{name}"', f'<td><a href="#{name}">{old}</a></td><td></td>'

@@ -111,7 +111,7 @@ def test_scripts_are_small(hosts):
     assert searching < SEARCHING_BYTES_MAX and comparing < COMPARING_BYTES_MAX
     assert writing < WRITING_BYTES_MAX
     sources = {one.name: one.stat().st_size for one in Path(ASSETS).glob("*.js")}
-    assert sum(sources.values()) - sources["codemirror.js"] - sources["jsdiff.js"] < OWN_BYTES_MAX
+    assert sum(sources.values()) - sources["codemirror.js"] < OWN_BYTES_MAX
 
 
 def test_the_home_page_is_small(hosts):

@@ -2,10 +2,12 @@
 
 import hashlib
 import re
+from types import SimpleNamespace
 
 from builder.model.records import StoredFile
 from builder.model.settings import Settings
 from builder.render.files_panels import Since, changes_since
+from builder.render.hunks import NO_LINES
 from builder.render.pages import pages_of
 from builder.text.file_diff import COMPARED_BYTES_MAX, compare_files
 from builder.text.hidden_chars import Marks
@@ -85,7 +87,7 @@ def test_changed_files_are_shown(empty):
     changes = html.partition('<section id="changes"')[2]
     assert "The text is unchanged." in changes and "metadata" not in changes
     shown = [words(one) for one in changes.split('<details class="file')[1:]]
-    assert "a.png changed Not text, so there are no lines to compare. 1.0.0 4 bytes" in shown[0]
+    assert "a.png changed 1.0.0 4 bytes" in shown[0] and changes.count("<img ") == 2
     assert shown[0].count("SHA-256") == 2
     assert "three" in shown[1] and "<b>three" not in changes
     assert "c added" in shown[2] and "c.sh removed" in shown[3]
@@ -105,11 +107,14 @@ def test_an_executable_bit_is_a_change(empty):
     changes = compare_files(
         files("123", "-xx"), files("124", "x--"), lambda _: b"old", lambda _: b"new"
     )
-    shown = changes_since(pages_of(empty), Since([], [], changes, []), "1.0.0", "1.1.0", Marks())
+    version = SimpleNamespace(owner="ann", name="x", previous="1.0.0", version="1.1.0")
+    since = Since([], NO_LINES, changes, [])
+    counts, shown = changes_since(pages_of(empty), since, version, Marks())
+    assert counts == "+1 −1"
     first, second, third = (words(one) for one in shown.split('<details class="file')[1:])
     assert first.endswith("a executable bit · executable Only the executable bit has changed.")
     assert second.endswith("no longer executable Only the executable bit has changed.")
-    assert "c changed · no longer executable What changed" in third
+    assert "c changed · no longer executable +1 −1 What changed" in third
 
 
 def test_what_is_new_and_gone_is_shown(empty):
