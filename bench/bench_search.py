@@ -117,8 +117,8 @@ def measure_lines(options: argparse.Namespace, file: str) -> None:
     catalogue = client.Catalogue([json.loads(line) for line in lines.splitlines()])
 
     def ask(q: str) -> tuple[list[str], str]:
-        repos, match, _ = catalogue.search(q, set())
-        return ["{owner}/{name}".format(**repo) for repo in repos[:PAGE]], match
+        repos, meta = catalogue.search(q, set())
+        return ["{owner}/{name}".format(**repo) for repo in repos[:PAGE]], meta["match"]
 
     judge(options, f"the lines ({len(gzip.compress(lines)):,} bytes)", ask)
 

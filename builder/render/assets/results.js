@@ -15,6 +15,7 @@ const SIGNS = { prompt: "{}", skill: "/", chat: "“”" };
 
 const [found, heading, told, chosen, facets, more, instead, tips, similar, suggested, which] =
   ["found", "heading", "told", "chosen", "facets", "more", "instead", "tips", "similar", "suggested", "which"].map(byId);
+const [best, partly, others] = found?.children ?? [];
 const title = document.title;
 const hint = told?.textContent;
 let filters = {}; // the tags, with commas, and the owner in the address
@@ -74,7 +75,8 @@ async function update() {
   const { total, count, notes, failure, isFinal } = answer;
   heading.textContent = count || "Search";
   told.textContent = q ? notes : hint;
-  found.replaceChildren();
+  best.replaceChildren();
+  others.replaceChildren();
   append(answer);
   if (failure) {
     more.textContent = "Try again";
@@ -86,11 +88,16 @@ async function update() {
   if (!instead.hidden) showInstead(q);
 }
 
-/** Adds rows to the list. On hosts without the service, lines of texts follow later. */
-function append({ repos, matches, total, lineIn }) {
+const rowsShown = () => found.querySelectorAll("li");
+
+/** Adds rows: those with all words, then the others. On hosts without the service, lines of texts follow later. */
+function append({ repos, matches, total, lineIn, with_all: withAll }) {
   const rows = repos.map((repo, at) => row(repo, matches[at]));
-  found.append(...rows);
-  const left = total - found.children.length;
+  const split = withAll ? Math.max(0, withAll - rowsShown().length) : total;
+  best.append(...rows.slice(0, split));
+  others.append(...rows.slice(split));
+  partly.hidden = !others.children.length;
+  const left = total - rowsShown().length;
   more.hidden = !repos.length || left < 1;
   more.textContent = `Show ${Math.min(SHOWN_AT_ONCE, left)} more`;
   if (!lineIn) return;
@@ -114,17 +121,17 @@ async function load(path, headers) {
 }
 
 async function showMore() {
-  const shown = found.children.length;
+  const shown = rowsShown().length;
   if (!shown) return update(); // the search failed
   const q = field.value.trim();
   const answer = await search(q, shown / SHOWN_AT_ONCE + 1, filters);
-  if (field.value.trim() !== q || found.children.length !== shown) return;
+  if (field.value.trim() !== q || rowsShown().length !== shown) return;
   if (answer.failure) {
     told.textContent = status.textContent = answer.failure;
     return;
   }
   append(answer);
-  found.children[shown]?.querySelector("a").focus();
+  rowsShown()[shown]?.querySelector("a").focus();
 }
 
 /** Links that take a filter off, and links that add one, with counts. */
@@ -170,14 +177,22 @@ function row(repo, match) {
   );
 }
 
+/** The page of a prompt, at a line: browsers look for its longest part without Markdown's marks. */
+function linkTo(repo, line) {
+  const parts = line.split(/[…*_`{}[\]<>#|\\]+/).map((part) => part.replace(/^[^\p{L}\p{N}]+/u, "").trim());
+  const longest = parts.reduce((one, other) => (other.length > one.length ? other : one));
+  return `${pageOf(repo)}#:~:text=${encodeURIComponent(longest).replaceAll("-", "%2D")}`;
+}
+
 /** What the title does not show of the reason for a result: the matching line or tags, else the description. */
 function why(repo, { in: places, words, line }) {
   const tags = places.includes("title") ? [] : repo.tags.filter((tag) => marked(tag, words).length > 1);
   const text = line ?? (places[0] === "text" ? "Found in the text." : "");
   if (!text && !tags.length) return element("p", { className: "about", dir: "auto" }, ...marked(aboutOf(repo), words));
+  const reason = marked(text || tags.join(", "), words);
   return element(
     "dl", { className: "why" }, element("dt", {}, text ? "text" : "tag"),
-    element("dd", { dir: "auto" }, ...marked(text || tags.join(", "), words)),
+    element("dd", { dir: "auto" }, ...(line ? [element("a", { href: linkTo(repo, line) }, ...reason)] : reason)),
   );
 }
 

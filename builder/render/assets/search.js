@@ -85,16 +85,26 @@ function close() {
   suggest({ repos: [] });
 }
 
-function suggest({ repos, matches }) {
-  list.replaceChildren(...repos.slice(0, SUGGESTIONS).map((repo, index) => {
-    const { words, line } = matches[index];
-    const option = element(
-      "a", { className: "path", id: `result-${index}`, role: "option", ariaSelected: "false", href: pageOf(repo), tabIndex: -1 },
-      element("b", { dir: "auto" }, ...marked(repo.title, words)), `${repo.owner}/${repo.name}`,
+/** Prompts, a tag and an owner that begin with the query, and the way to all results. */
+function suggest({ repos, matches, total, facets: { tags = [], owners = [] } = {} }) {
+  const q = field.value.trim();
+  const begins = ({ name }) => name.startsWith(q.toLowerCase());
+  const named = (kind, path, names) => names.filter(begins).slice(0, 1)
+    .map(({ name }) => [`${root}${path}${name}`, element("b", {}, name), kind]);
+  const options = repos.slice(0, SUGGESTIONS).map((repo, at) => {
+    const { words, line, kind } = matches[at];
+    return [
+      pageOf(repo), element("b", { dir: "auto" }, ...marked(repo.title, words)), `${kind} · ${repo.owner}/${repo.name}`,
       element("span", { className: "about", dir: "auto" }, ...marked(line ?? aboutOf(repo), words)),
-    );
-    return element("li", { role: "presentation" }, option);
-  }));
+    ];
+  });
+  if (repos.length) {
+    const all = total > 1 ? `All ${total.toLocaleString("en")} results` : "1 result";
+    options.push(...named("tag", "/tags/", tags), ...named("owner", "/", owners), [field.form.action + addressOf(q), all]);
+  }
+  list.replaceChildren(...options.map(([href, ...parts], at) => element("li", { role: "presentation" }, element(
+    "a", { className: "path", id: `result-${at}`, role: "option", ariaSelected: "false", href, tabIndex: -1 }, ...parts,
+  ))));
   list.hidden = !repos.length;
   field.ariaExpanded = !list.hidden;
   select(-1);
@@ -153,7 +163,7 @@ async function ask(q, page, filters) {
 }
 
 /** The part of the address after the path. */
-export function addressOf(q, { tag, owner }) {
+export function addressOf(q, { tag, owner } = {}) {
   return `?${new URLSearchParams(Object.entries({ q, tag, owner }).filter(([, value]) => value))}`;
 }
 

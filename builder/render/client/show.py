@@ -37,7 +37,8 @@ def matches(lines):
     elif not query_words(query):
         stop(5, "the query has no word. Add a letter or digit")
     else:
-        found, meta["match"], meta["corrected"] = Catalogue(repos).search(query, wanted)
+        found, about = Catalogue(repos).search(query, wanted)
+        meta.update(about)
     size = RULES["PAGE_SIZE"]
     pages = max(1, -(-len(found) // size))
     if int(page) > pages:
@@ -127,7 +128,9 @@ def columns(rows):
     room = shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths)
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     bold, normal = ("", "") if plain else ("\033[1m", "\033[0m")
-    for (first, *others, last), line in zip(rows, lines):
+    for at, ((first, *others, last), line) in enumerate(zip(rows, lines)):
+        if at and at == with_all:
+            print("\nWith some of the words")
         cells = [one.ljust(width) for one, width in zip(others, widths[1:])]
         print(f"{bold}{first.ljust(widths[0])}{normal}", *cells, cut(last, room), sep="  ")
         if line:
@@ -152,6 +155,7 @@ try:
     lines = [clean(match["line"]) for match in meta.get("matches", ())] or [""] * len(rows)
     number, pages, total = int(meta["page"]), int(meta["pages"]), int(meta["total"])
     fits = kind != "repos" or answers(meta)
+    with_all = meta.get("with_all", 0) - (number - 1) * meta.get("page_size", 0)
     said = [*notes(meta)]
 except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
     if kind == "repos":

@@ -48,7 +48,10 @@ def client() -> ModuleType:
     return module
 
 
-def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple[list[str], str, object]:
+Found = tuple[list[str], str, object, int]
+
+
+def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found:
     """Results of the server's rules without the texts; `words` count as part of the description."""
     model = Model(
         entry_of(structs.replace(line, description=f"{line.description}\n{line.words}"), "", "")
@@ -57,21 +60,23 @@ def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple[list[s
     plan = make_plan(q, model)
     found = model.best(plan, RepoFilter(tuple(tags)), 0, len(lines))
     has_all = plan.is_complete and found and found[0] in model.scores(strict(plan), RepoFilter())
-    return found, "all" if has_all else "some", plan.corrected or None
+    with_all = len(model.scores(plan.of_all(), RepoFilter(tuple(tags)))) if plan.of_all() else 0
+    return found, "all" if has_all else "some", plan.corrected or None, with_all
 
 
-def found_by_client(
-    lines: list[CatalogueLine], q: str, tags: set[str]
-) -> tuple[list[str], str, object]:
+def found_by_client(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found:
     catalogue = client().Catalogue([msgspec.to_builtins(line) for line in lines])
-    repos, match, corrected = catalogue.search(q, tags)
-    corrected = corrected and [msgspec.convert(one, Correction) for one in corrected]
-    return [f"{repo['owner']}/{repo['name']}" for repo in repos], match, corrected
+    repos, meta = catalogue.search(q, tags)
+    corrected = msgspec.convert(meta["corrected"], list[Correction] | None)
+    ids = [f"{repo['owner']}/{repo['name']}" for repo in repos]
+    return ids, meta["match"], corrected, meta["with_all"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_table_is_the_server_s(case):
-    found, match, corrected = modelled(LINES, case.q, {one for one in case.tags.split(",") if one})
+    tags = {one for one in case.tags.split(",") if one}
+    found, match, corrected, with_all = modelled(LINES, case.q, tags)
+    assert case.with_all in (None, with_all)
     assert found == case.found.split() and match == case.match
     assert {one.word: one.nearest for one in corrected or ()} == (case.corrected or {})
 
