@@ -16,8 +16,8 @@ from builder.search.query_thread import QueryThread
 from mcp_app.reader import Catalogue
 from mcp_app.server import make_server
 from server.app import Receive, Scope, Send
-from server.lifespan import run_lifespan
 from server.listening import listen, run
+from server.mount import run_lifespan
 
 HOST = "127.0.0.1"
 

@@ -15,8 +15,7 @@ from builder.model.settings import Settings
 from builder.store.check import stray_texts
 from builder.store.state.serving import FOLDERS, service_settings
 from cli.options import open_hub, queries_option, settle_private, site_options, url_of_serve
-from cli.progress import Progress
-from cli.standard_error import say, say_some, say_waiting
+from cli.standard_error import Progress, say, say_some, say_waiting
 
 if TYPE_CHECKING:
     from builder.pipeline.build import Built, Difference

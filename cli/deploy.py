@@ -9,8 +9,7 @@ from builder.store.privacy import is_private
 from builder.store.site import read_hub
 from cli.groups import setting
 from cli.options import content_option, out_option, state_option
-from cli.progress import Progress
-from cli.standard_error import say, say_waiting
+from cli.standard_error import Progress, say, say_waiting
 
 files_only_option = setting(
     "--files-only",

@@ -4,8 +4,7 @@ import click
 
 from builder.model.plural import counted
 from cli.options import content_option
-from cli.progress import Progress
-from cli.standard_error import say
+from cli.standard_error import Progress, say
 from moving.export.listing import FORMATS
 from moving.export.run import ExportReport
 from moving.export.run import export as export_content

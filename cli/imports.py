@@ -24,9 +24,8 @@ from cli.options import (
     prepare_content,
     settings_of_serve,
 )
-from cli.progress import Progress
 from cli.site import update_site
-from cli.standard_error import say
+from cli.standard_error import Progress, say
 from cli.stores import open_store
 from moving.importers.items import (
     CONTRIBUTOR_COLUMNS,

@@ -16,11 +16,10 @@ from cli.table import echo_table
 from cli.token import parse_expiry
 from publisher.accounts.database import Database, open_accounts
 from publisher.accounts.events import Events
-from publisher.accounts.owners import Owner
+from publisher.accounts.owners import Owner, ways_to_sign_in
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_DAYS_MAX, Invitations, invitation_link
 from publisher.accounts.people.passwords import Passwords
-from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.postgres_url import is_postgres_url
 from publisher.accounts.tokens import Accounts, format_time
 from publisher.outside.private_way import is_loopback, is_private_way

@@ -19,10 +19,9 @@ from builder.store.site import is_built
 from builder.store.state.serving import Service, had_service
 from cli.build import ON_WAIT, describe
 from cli.options import open_hub
-from cli.progress import Progress
 from cli.running import Running
 from cli.service_options import Following, Listening, Publishing
-from cli.standard_error import say
+from cli.standard_error import Progress, say
 from cli.stores import make_store, make_turn
 from operate.deploy.follower import Deployer
 from operate.deploy.run import Options, open_destination

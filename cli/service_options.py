@@ -1,17 +1,17 @@
 """The options of commands that serve or publish over HTTP, in groups."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import click
 
+from builder.model.errors import OperatorError
 from cli.groups import grouped, setting
 from cli.options import rate_limit_option
 from publisher.limits import DEFAULT_LIMITS, OPEN_SIGNUP_QUOTAS, Limits, Quotas, default_quotas
 from publisher.openid.provider import SECRET_VARIABLE, Provider, SignIn, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
-from publisher.web.environment import secret_from
 from server.access import parse_address, parse_origin
 
 _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
@@ -235,3 +235,27 @@ following_options = grouped(
         help="As `hubctl deploy --files-only`.",
     ),
 )
+
+
+def secret_from(environ: Mapping[str, str], variable: str) -> str | None:
+    """Returns a secret from the environment variable, or from the file that the variable with
+    ``_FILE`` names, as service managers pass them. Raises OperatorError.
+    """
+    secret, path = environ.get(variable), environ.get(f"{variable}_FILE")
+    if secret and path:
+        raise OperatorError(f"Set {variable} or {variable}_FILE, not both.")
+    if not path:
+        return secret or None
+    try:
+        with open(path, encoding="utf-8") as file:
+            secret = file.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise OperatorError(
+            f"Cannot read {path}, which {variable}_FILE names: {reason}."
+        ) from error
+    if not secret:
+        raise OperatorError(
+            f"{path}, which {variable}_FILE names, is empty. Write the secret into it."
+        )
+    return secret

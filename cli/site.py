@@ -7,8 +7,7 @@ from builder.store.site import is_built
 from builder.store.state.serving import site_settings
 from cli.build import ON_WAIT
 from cli.options import Places
-from cli.progress import Progress
-from cli.standard_error import say
+from cli.standard_error import Progress, say
 
 
 def update_site(places: Places, changed: Iterable[tuple[str, str | None]], done: str) -> bool:

@@ -14,8 +14,7 @@ from builder.store import sqlite
 from builder.store.restored import parse_restored
 from builder.store.site import read_hub
 from cli.options import Places, database_option, places_options
-from cli.progress import Progress
-from cli.standard_error import say
+from cli.standard_error import Progress, say
 from cli.stores import open_store
 from publisher.accounts.copying import copy_accounts
 from publisher.accounts.database import Database
@@ -144,8 +143,8 @@ def skip_numbers(database_url: str | None, above: int, end_access: bool) -> None
       hubctl store skip-numbers --database postgresql://hub@db.example.org/hub
     """
     # Loaded late: other commands import this module to read its options.
+    from operate.backup import restore
     from operate.backup.floor import floor_above, highest_number
-    from publisher.accounts.people import distrust
     from publisher.nodes.transfer import numbered_records, put_hub_file
 
     with Database(_needed(database_url)) as database:
@@ -157,7 +156,7 @@ def skip_numbers(database_url: str | None, above: int, end_access: bool) -> None
         restored = floor_above(highest)
         put_hub_file(database, RESTORED_FILE, render(restored))
         if end_access:
-            distrust.end_access(database, restored.at)
+            restore.end_access(database, restored.at)
     say(
         f"New versions get numbers from {restored.floor:,} on, so no number is given twice. After "
         f"another restore of the database, run this with --above {restored.floor}."

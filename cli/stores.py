@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from builder.pipeline.context import Named
     from builder.pipeline.rebuild import Rebuilder
     from cli.options import Places
-    from cli.progress import Progress
+    from cli.standard_error import Progress
     from publisher.accounts.database import Database
     from publisher.nodes.turn import Turn
     from publisher.write.store_protocol import Store

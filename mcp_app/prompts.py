@@ -10,8 +10,7 @@ from builder.model.errors import RequestError
 from builder.model.records import Variable
 from builder.text.values import as_text
 from mcp_app.prompt_text import Filled, fill_in, find_prompt, parse_id
-from mcp_app.reader import Reader
-from mcp_app.top_prompts import list_top
+from mcp_app.reader import Reader, list_top
 from mcp_app.unknown import listed
 
 # MCP has only these two roles, so a system message becomes one of the user.

@@ -28,6 +28,7 @@ from builder.model.settings import Settings
 from builder.search.queries import ListPart, ListQuery, Queries
 from builder.search.query_thread import QueryThread
 from builder.store.site import Mark, is_built, mark_of
+from mcp_app.cursors import Offset, make_cursor, read_cursor
 
 # Reading and decoding a file up to this size takes no noticeable time. Larger files are read in a
 # thread.
@@ -258,3 +259,22 @@ def not_whole() -> RequestError:
         "unavailable",
         "A part of the catalogue cannot be read. It may be being copied: try again in a moment.",
     )
+
+
+TOP_MAX = 200
+
+
+async def list_top(
+    reader: Reader, cursor: str | None, count: int = TOP_MAX
+) -> tuple[list[RepoSummary], dict[str, Any]]:
+    """A page of the ``count`` most read repos, and ``nextCursor`` if another follows.
+
+    Raises RequestError ``invalid_parameter`` for a cursor of another list.
+    """
+    list_key = ("top", count)
+    start = read_cursor(cursor, Offset, *list_key) if cursor is not None else 0
+    rows, total, *_ = await reader.find(ListQuery(), start, PAGE_SIZE)
+    end = start + len(rows)
+    if rows and end < min(total, count):
+        return rows, {"nextCursor": make_cursor(end, *list_key)}
+    return rows, {}

@@ -22,8 +22,7 @@ from builder.model.settings import Settings
 from builder.text.likeness import alike
 from mcp_app.cursors import refuse_cursor
 from mcp_app.prompt_text import Prompt, PromptId, find_prompt
-from mcp_app.reader import Reader, not_whole
-from mcp_app.top_prompts import list_top
+from mcp_app.reader import Reader, list_top, not_whole
 from mcp_app.unknown import did_you_mean
 
 LATEST = "prompt://{owner}/{name}"

@@ -18,7 +18,7 @@ from builder.model.answers import Repo
 from builder.model.routes import BY_NAME, PAGE_SIZE
 from builder.text.core_yaml import core_values
 from builder.text.prompts import parse_document
-from mcp_app.reader import Reader, not_whole
+from mcp_app.reader import Reader, list_top, not_whole
 from mcp_app.resources import (
     SKILL,
     SKILL_FILE,
@@ -28,7 +28,6 @@ from mcp_app.resources import (
     is_handshake,
     skill_text,
 )
-from mcp_app.top_prompts import list_top
 
 EXTENSION = "io.modelcontextprotocol/skills"
 # The official TypeScript client refuses a list of more than 64 pages.

@@ -2,13 +2,15 @@
 
 import contextlib
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
 from a2wsgi import WSGIMiddleware
 
-from builder.model.errors import RequestError
+from builder.model.errors import OperatorError, RequestError
 from builder.model.metrics import Counter, Histogram
 from builder.model.routes import API_ROOTS, BY_NAME
 from builder.model.service_urls import (
@@ -26,7 +28,6 @@ from server.answers import error_answer, send_answer
 from server.app import ReadApp, Receive, RunningApp, Scope, Send
 from server.bodies import VISITOR_BYTES_MAX, in_time, is_chunked, is_long, read_ahead
 from server.guard import Guard
-from server.lifespan import run_lifespan
 
 REQUEST_CLASSES = ("read", "page", "search", "publish", "account", "mcp", "other")
 STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
@@ -246,3 +247,25 @@ async def _say_not_ready(scope: Scope, receive: Receive, send: Send) -> None:
 
 def _cells(kind: str) -> tuple[list[list[int]], list[float]]:
     return [REQUESTS.cell(kind, each) for each in STATUS_CLASSES], REQUEST_SECONDS.cell(kind)
+
+
+async def run_lifespan(
+    receive: Receive, send: Send, running: AbstractAsyncContextManager[Any]
+) -> None:
+    """Speak ASGI's lifespan protocol for an application that starts by entering ``running`` and
+    ends by leaving it. An error in either stops the server with a message, and is raised, too.
+    """
+    await receive()
+    phase = "startup"
+    try:
+        async with running:
+            await send({"type": "lifespan.startup.complete"})
+            phase = "shutdown"
+            await receive()
+    except Exception as error:
+        # Servers show only this message. An OperatorError's text is complete; a defect needs its
+        # traceback.
+        reason = str(error) if isinstance(error, OperatorError) else traceback.format_exc()
+        await send({"type": f"lifespan.{phase}.failed", "message": reason})
+        raise
+    await send({"type": "lifespan.shutdown.complete"})

@@ -1,4 +1,6 @@
-"""Locks of the state folder: one build at a time, and none while workers of a killed build run."""
+"""Locks of the state folder: one build at a time, and none while workers of a killed build run. And
+that of a place that commands write to.
+"""
 
 import contextlib
 import fcntl
@@ -136,3 +138,16 @@ def try_lock(file: IO | int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+@contextlib.contextmanager
+def lock(path: str, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock ``{path}.lock``, which one process has at a time; waits for the others.
+
+    ``on_wait`` is called once if another process has it. Raises OperatorError.
+    """
+    with lock_file(*os.path.split(f"{path}.lock")) as file:
+        if not try_lock(file):
+            on_wait()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

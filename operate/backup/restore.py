@@ -2,7 +2,7 @@
 
 A backup does not know what happened after it. So new versions skip every number that may have
 been given since (``floor``), and sessions and tokens that may have ended since are ended
-(``distrust``).
+(``end_access``).
 
 Everything is collected in the folders ``.restoring`` of the content and ``restoring`` of the state
 folder. Once it is on the disk, the report is written there, and then the files get their places, by
@@ -17,7 +17,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from builder.model import errors
 from builder.model.content_tree import RESTORED_FILE, RESTORING
@@ -33,8 +33,8 @@ from operate.backup import archive
 from operate.backup.floor import floor_above, highest_number
 from operate.backup.take import DATABASES, STREAM, backups_in
 from operate.backup.tree import MARKS
-from publisher.accounts.database import Database
-from publisher.accounts.people.distrust import end_access
+from publisher.accounts.database import Database, epoch_seconds
+from publisher.accounts.events import Events
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.write.rendering import render
 from publisher.write.synced_files import remove
@@ -187,3 +187,34 @@ def _put_in_place(content: str, state: str) -> None:
     remove(beside)
     os.rename(staged, f"{staged}.ended")
     remove(f"{staged}.ended")
+
+
+class Ended(NamedTuple):
+    """Counts of the sessions and the personal tokens that were good, and no longer are."""
+
+    sessions: int
+    tokens: int
+
+
+def end_access(database: Database, of: str) -> Ended:
+    """Ends all sessions, invitations, links to teams, and tokens of CI jobs; revokes the personal
+    tokens. Notes it in the log of each account. ``of``: the time of the copy, for people.
+
+    Raises RequestError ``storage_unavailable``.
+    """
+    events = Events(database)
+    with database.transaction():
+        sessions = database.execute("DELETE FROM session RETURNING 1")
+        for table in ("invitation", "team_link"):
+            database.execute(f"DELETE FROM {table}")
+        database.execute("DELETE FROM token WHERE trusted_publisher IS NOT NULL")
+        for (owner,) in database.execute("SELECT handle FROM owner"):
+            events.note(owner, "restored", note=of)
+        revoked = database.execute(
+            "UPDATE token SET revoked_at = ?1 WHERE revoked_at IS NULL AND expires_at > ?1 "
+            "RETURNING owner, id, name",
+            (epoch_seconds(None),),
+        )
+        for owner, token, name in revoked:
+            events.note(owner, "token_revoked", subject=token, note=name)
+    return Ended(len(sessions), len(revoked))

@@ -17,10 +17,10 @@ from builder.model.records import format_time
 from builder.stats.database import PULLS_FILE, pulls_file
 from builder.store import sqlite
 from builder.store.content import check_folder
+from builder.store.locks import lock
 from builder.store.sqlite import DatabaseFile
 from operate.backup.archive import DamagedBackup, Summary, Writer, read_summary
 from operate.backup.tree import add_content
-from operate.folders import lock
 from publisher.accounts.copying import copy_accounts
 from publisher.accounts.database import Database
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file

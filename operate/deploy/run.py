@@ -13,12 +13,11 @@ from builder.model.matching import match_file
 from builder.model.plural import counted
 from builder.model.progress import Progress
 from builder.pipeline.heal import lost_files
-from builder.store.locks import build_lock, last_build
+from builder.store.locks import build_lock, last_build, lock
 from builder.store.site import is_built
 from operate.deploy.folder import Folder
 from operate.deploy.order import Step, keys_of, match_key
 from operate.deploy.wanted import File, read, wanted
-from operate.folders import lock
 
 JOBS = 16
 # A build can change files before they are uploaded. Builds wait for the last attempt.

@@ -8,6 +8,7 @@ tables and run the same statements, which are written for SQLite.
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from builder.model.errors import OperatorError
@@ -97,3 +98,8 @@ def open_postgres(url: str) -> "PostgresEngine":
             "install 'psycopg[binary]'"
         ) from error
     return PostgresEngine(url)
+
+
+def epoch_seconds(now: datetime | None) -> int:
+    """Returns an aware moment in whole epoch seconds; None is the present."""
+    return int((now or datetime.now(UTC)).timestamp())

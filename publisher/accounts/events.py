@@ -11,8 +11,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
-from publisher.accounts import clock
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 
 EVENT_SECONDS = 180 * 86_400
 # The most events of one kind about one subject, so that a guesser neither pushes out the other
@@ -115,7 +114,7 @@ class Events:
         """Adds an event to an owner's log. Deletes events that are too old, or one of too many
         similar ones. ``address``: by default that of ``written_by``.
         """
-        at, (author, written_at) = clock.seconds(now), _request.get()
+        at, (author, written_at) = epoch_seconds(now), _request.get()
         with self._database.transaction():
             self._database.execute(
                 "INSERT INTO event (owner, at, kind, subject, address, note, author) "

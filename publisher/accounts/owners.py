@@ -10,8 +10,7 @@ from typing import NamedTuple
 from builder.model import names
 from builder.model.errors import OperatorError
 from builder.text.likeness import alike
-from publisher.accounts import clock
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.handles import skeleton
 
@@ -44,7 +43,7 @@ class Owners:
         is_new = self._database.execute(
             "INSERT INTO owner (handle, created_at, look) VALUES (?, ?, ?) "
             "ON CONFLICT DO NOTHING RETURNING 1",
-            (handle, clock.seconds(now), skeleton(handle)),
+            (handle, epoch_seconds(now), skeleton(handle)),
         )
         if not is_new:
             raise OperatorError(
@@ -110,7 +109,7 @@ class Owners:
         changed = self._database.execute(
             "UPDATE owner SET locked_at = ? WHERE handle = ? AND (locked_at IS NULL) = ? "
             "RETURNING 1",
-            (clock.seconds(now) if is_on else None, handle, is_on),
+            (epoch_seconds(now) if is_on else None, handle, is_on),
         )
         return bool(changed)
 
@@ -122,7 +121,7 @@ class Owners:
             "ON token.owner = handle AND revoked_at IS NULL AND expires_at > ? "
             "AND trusted_publisher IS NULL "
             "GROUP BY handle ORDER BY handle",
-            (clock.seconds(now),),
+            (epoch_seconds(now),),
         )
         return [Owner(*row[:-1], bool(row[-1])) for row in rows]
 
@@ -133,3 +132,23 @@ class Owners:
             near = next(iter(alike(owner, same)), "")
             advice = f"Did you mean {near}? Or run" if near else "Run"
             raise OperatorError(f"No owner {owner}. {advice} `hubctl owner add {owner}` to add it.")
+
+
+# In the order in which an owner's ways are listed.
+WAYS = ("password", "openid", "invited")
+
+
+def ways_to_sign_in(database: Database, now: datetime | None = None) -> dict[str, list[str]]:
+    """Returns the WAYS of each owner who has any. ``invited``: an invitation that is still good.
+
+    Raises RequestError ``storage_unavailable`` as the database does.
+    """
+    rows = database.execute(
+        "SELECT owner, 'password' FROM password UNION SELECT owner, 'openid' FROM identity "
+        "UNION SELECT owner, 'invited' FROM invitation WHERE expires_at > ?",
+        (epoch_seconds(now),),
+    )
+    ways: dict[str, list[str]] = {}
+    for owner, way in sorted(rows, key=lambda row: WAYS.index(row[1])):
+        ways.setdefault(owner, []).append(way)
+    return ways

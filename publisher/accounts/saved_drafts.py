@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from builder.model.errors import RequestError, cut
-from publisher.accounts import clock
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 
 DRAFTS_PER_AUTHOR_MAX = 50
 DRAFT_SECONDS = 90 * 86_400
@@ -56,7 +55,7 @@ class SavedDrafts:
             f"SELECT {_COLUMNS} FROM draft WHERE author = ?1 AND changed_at > ?2 "
             "AND (owner = ?3 OR ?3 IS NULL) AND (repo = ?4 OR ?4 IS NULL) "
             "ORDER BY changed_at DESC, id",
-            (author, clock.seconds(now) - DRAFT_SECONDS, owner, repo),
+            (author, epoch_seconds(now) - DRAFT_SECONDS, owner, repo),
         )
         return [SavedDraft(*row) for row in rows]
 
@@ -66,7 +65,7 @@ class SavedDrafts:
         """Returns a draft of an author, and its data; None if it does not exist."""
         rows = self._database.execute(
             f"SELECT {_COLUMNS}, data FROM draft WHERE author = ? AND id = ? AND changed_at > ?",
-            (author, draft_id, clock.seconds(now) - DRAFT_SECONDS),
+            (author, draft_id, epoch_seconds(now) - DRAFT_SECONDS),
         )
         return (SavedDraft(*rows[0][:-1]), rows[0][-1]) if rows else None
 
@@ -92,7 +91,7 @@ class SavedDrafts:
                 f"The draft has {len(data):,} bytes, but {DRAFT_BYTES_MAX:,} is the limit. "
                 "Shorten the text, or remove changed files, then save it again.",
             )
-        at, title = clock.seconds(now), cut(title, TITLE_CHARS_MAX)
+        at, title = epoch_seconds(now), cut(title, TITLE_CHARS_MAX)
         owner, repo = where
         with self._database.transaction():
             # Deletes old drafts of all owners, so those of an owner who never returns go too.

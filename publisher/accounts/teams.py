@@ -13,9 +13,8 @@ from typing import NamedTuple
 from builder.model import names
 from builder.model.errors import OperatorError, RequestError
 from builder.model.service_urls import ACCOUNT_URL
-from publisher.accounts import clock
 from publisher.accounts.actors import MAINTAINER, ROLES
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owners
 from publisher.accounts.secret_text import SECRET_CHARS, hash_secret, make_secret
@@ -106,7 +105,7 @@ class Teams:
             elif why := self._why_no_team(team):
                 raise OperatorError(f"{team} cannot become a team: {why}. Choose another handle.")
             self._database.execute("UPDATE owner SET kind = 'team' WHERE handle = ?", (team,))
-            self._put(team, maintainer, MAINTAINER, clock.seconds(now))
+            self._put(team, maintainer, MAINTAINER, epoch_seconds(now))
             self._events.note(team, "team_made", note=maintainer, now=now)
 
     def _why_no_team(self, handle: str) -> str:
@@ -144,7 +143,7 @@ class Teams:
             if before == role:
                 return False
             self._check_leaves_one(team, person, before)
-            self._put(team, person, role, clock.seconds(now))
+            self._put(team, person, role, epoch_seconds(now))
             kind = "member_role" if before else "member_added"
             note = f"{person} as {role}"
             self._events.note(team, kind, subject=person, note=note, now=now)
@@ -172,7 +171,7 @@ class Teams:
         """Returns the code of a link with which one person joins, good for a week, as long as its
         maker is a maintainer. Raises as ``put``; ``rate_limited`` for too many open links.
         """
-        secret, at = make_secret(), clock.seconds(now)
+        secret, at = make_secret(), epoch_seconds(now)
         with self._database.transaction():
             self._check_may(team, by)
             self._database.execute("DELETE FROM team_link WHERE expires_at <= ?", (at,))
@@ -206,7 +205,7 @@ class Teams:
                 "JOIN member ON member.team = team_link.team AND person = made_by "
                 "JOIN owner ON handle = made_by AND locked_at IS NULL "
                 "WHERE hash = ? AND expires_at > ? AND member.role = ?",
-                (digest, clock.seconds(now), MAINTAINER),
+                (digest, epoch_seconds(now), MAINTAINER),
             )
             if not any(hmac.compare_digest(hash, digest) for hash, *_ in rows):
                 raise RequestError(
@@ -219,7 +218,7 @@ class Teams:
             self._database.execute("DELETE FROM team_link WHERE hash = ?", (digest,))
             before = self.role(team, person)
             if before != MAINTAINER and before != role:
-                self._put(team, person, role, clock.seconds(now))
+                self._put(team, person, role, epoch_seconds(now))
                 note = f"{person} as {role}"
                 self._events.note(team, "member_joined", note=note, now=now)
         return team, max(before, role, key=("", *ROLES).index)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from builder.model.records import Source
-from publisher.accounts import clock
+from publisher.accounts.database import epoch_seconds
 from publisher.accounts.secret_text import DIGITS, SECRET_CHARS, make_secret
 
 # The rights of a token. Each token reads a private hub; READ is for those that may do nothing else.
@@ -56,7 +56,7 @@ class Token(NamedTuple):
         """Returns ``active``, ``expired`` (from the second ``expires_at`` on) or ``revoked``."""
         if self.revoked_at is not None:
             return "revoked"
-        return "expired" if clock.seconds(now) >= self.expires_at else "active"
+        return "expired" if epoch_seconds(now) >= self.expires_at else "active"
 
     @property
     def only_reads(self) -> bool:

@@ -18,9 +18,8 @@ import msgspec
 from builder.model import names, records
 from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
 from builder.model.records import DAY_SECONDS, Source
-from publisher.accounts import clock
 from publisher.accounts.actors import MAINTAINER, Actor
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owners
 from publisher.accounts.secret_text import hash_secret
@@ -135,7 +134,7 @@ class Accounts(Owners):
             # Expired tokens have no use any more, and jobs create thousands.
             self._database.execute(
                 "DELETE FROM token WHERE trusted_publisher IS NOT NULL AND expires_at < ?",
-                (clock.seconds(now) - DAY_SECONDS,),
+                (epoch_seconds(now) - DAY_SECONDS,),
             )
             rights = [PUBLISH] * publishes + [LABEL] * bool(labels)
             return self._add_token(
@@ -158,7 +157,7 @@ class Accounts(Owners):
         now: datetime | None,
         source: Source | None = None,
     ) -> tuple[str, Token]:
-        text, token_id, created_at = make_token(), self._new_id(), clock.seconds(now)
+        text, token_id, created_at = make_token(), self._new_id(), epoch_seconds(now)
         token = Token(
             id=token_id,
             owner=owner,
@@ -225,7 +224,7 @@ class Accounts(Owners):
             (token,) = found
             if token.revoked_at is not None:
                 return token, False
-            token = token._replace(revoked_at=clock.seconds(now))
+            token = token._replace(revoked_at=epoch_seconds(now))
             self._database.execute(
                 "UPDATE token SET revoked_at = ? WHERE id = ?", (token.revoked_at, token.id)
             )
@@ -302,7 +301,7 @@ class Accounts(Owners):
         """
         if address and token.trusted_publisher is None:
             self._note_address(token, address, now)
-        seconds = clock.seconds(now)
+        seconds = epoch_seconds(now)
         stale = seconds - USE_NOTED_EVERY_SECONDS
         if token.last_used_at is None or token.last_used_at <= stale:
             # Another request may have noted a later use since the token was read.
@@ -387,7 +386,7 @@ class Accounts(Owners):
             "WHERE owner = ?1 AND trusted_publisher IS NULL "
             "AND (revoked_at IS NOT NULL OR expires_at <= ?2)) AS ended "
             "WHERE ended_at < ?2 - ?3 OR place > ?4)",
-            (owner, clock.seconds(now), ENDED_KEPT_DAYS * DAY_SECONDS, ENDED_KEPT_MAX),
+            (owner, epoch_seconds(now), ENDED_KEPT_DAYS * DAY_SECONDS, ENDED_KEPT_MAX),
         )
 
     def _new_id(self) -> str:

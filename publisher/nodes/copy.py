@@ -21,8 +21,7 @@ from builder.model.errors import OperatorError, RequestError
 from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.plain_files import read_file
-from publisher.nodes.folders import split
-from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Mark, Row, path_of
+from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Mark, Row, path_of, split
 from publisher.write import durable, synced_files
 
 # The copy syncs applied rows to the disk this often. A crash costs at most the rows since then,

@@ -21,8 +21,17 @@ from publisher.accounts.postgres_pool import Connections
 from publisher.nodes import rows
 from publisher.nodes.commits import OTHER_HISTORY, Commits, Overtaken, StoreUnavailable
 from publisher.nodes.copy import Copy, remove_left
-from publisher.nodes.folders import join, paths_of
-from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Answer, File, Mark
+from publisher.nodes.rows import (
+    EVENT,
+    PROFILE,
+    VERSION,
+    WITHDRAWAL,
+    Answer,
+    File,
+    Mark,
+    join,
+    paths_of,
+)
 from publisher.write import durable
 from publisher.write.durable import NewVersion
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer

@@ -15,7 +15,6 @@ from builder.store import content
 from builder.store.restored import serial_base
 from publisher.accounts.database import Database
 from publisher.nodes.copy import lock_folder, mark_as_copy
-from publisher.nodes.folders import join, paths_of
 from publisher.nodes.rows import (
     EVENT,
     PROFILE,
@@ -24,13 +23,15 @@ from publisher.nodes.rows import (
     File,
     Mark,
     commit,
+    join,
     make_change,
     path_of,
+    paths_of,
 )
 
 # SHA-256 of a record, and of a text.
 Hashes = tuple[bytes | None, ...]
-# Called with (what, done, total), as ``cli.progress.Progress``.
+# Called with (what, done, total), as ``cli.standard_error.Progress``.
 Progress = Callable[[str, int, int], None]
 
 # The most that one transaction copies.

@@ -26,7 +26,6 @@ from publisher.openid.provider import Provider
 from publisher.outside.fetch import FetchError, bounded, fetch_json
 from publisher.outside.private_way import is_private_way
 from publisher.trusted.id_tokens import LEEWAY_SECONDS
-from publisher.trusted.keys import ALGORITHMS
 
 # The provider's description of itself is fetched again after FRESH_SECONDS. After a failure, the
 # next fetch comes PAUSE_SECONDS later, because each request that waits for the provider holds a
@@ -39,7 +38,12 @@ SUBJECT_CHARS_MAX = 255
 
 _DISCOVERY = "/.well-known/openid-configuration"
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-_ALGORITHMS = (*ALGORITHMS, "Ed25519")
+# Never those with a shared secret (HS256 …), and never "none" (RFC 8725 §3.2).
+_ALGORITHMS = (
+    *(f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512)),
+    "EdDSA",
+    "Ed25519",
+)
 
 log = logging.getLogger("hub.openid")
 

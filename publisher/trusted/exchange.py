@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from builder.model.errors import RequestError
-from publisher.accounts import clock
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.token import Token
 from publisher.accounts.tokens import Accounts
-from publisher.trusted.claims import Job
+from publisher.trusted.issuers import Job
 from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
 
 # Stands for a repo's name: all repos that trust the job.
@@ -31,7 +30,7 @@ def exchange(
     owner, _, name = repo.partition("/")
     publishers = TrustedPublishers(database)
     with database.transaction():
-        _use_up(database, job, clock.seconds(now))
+        _use_up(database, job, epoch_seconds(now))
         trusting = [
             one
             for one in publishers.matching(job)

@@ -1,14 +1,21 @@
-"""Verifies an ID token: its signature, its audience and its times.
+"""Verifies an ID token: its signature, with the keys of its issuer, its audience and its times.
 
 A token is a JWT (RFC 7519) that an issuer has signed. All of it comes from outside. Before the
 signature is checked, its ``iss`` only picks an issuer from the allow list. Messages quote claims,
 never the token.
+
+OpenID Connect Discovery 1.0 (https://openid.net/specs/openid-connect-discovery-1_0.html) leads from
+an issuer's URL to its keys (JWK, RFC 7517). The hub only contacts issuers that its operator has
+named.
 """
 
 import hashlib
 import json
+import logging
 import math
-from collections.abc import Iterable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,13 +25,161 @@ from joserfc.jws import CompactSignature, JWSRegistry, extract_compact, validate
 
 from builder.model.errors import RequestError
 from builder.model.records import format_time
-from publisher.trusted.claims import Job, claimed_text, read_job, refusal, shown
-from publisher.trusted.issuers import Issuer
-from publisher.trusted.keys import ALGORITHMS, KeyRing
+from publisher.log import log_event
+from publisher.outside.fetch import FetchError, fetch_json
+from publisher.outside.private_way import is_private_way
+from publisher.trusted.issuers import Issuer, Job, claimed_text, read_job, refusal, shown
 
-TOKEN_BYTES_MAX = 16 * 1024
+# GitHub and GitLab sign their ID tokens so, and with nothing else.
+ALGORITHM = "RS256"
 # Shorter RSA keys are refused, because NIST SP 800-131A disallows them.
 RSA_BITS_MIN = 2048
+
+# Keys are fetched again after FRESH_SECONDS. If the issuer cannot be reached, they are used until
+# USABLE_SECONDS have passed. Then its tokens are refused.
+FRESH_SECONDS = 3600
+USABLE_SECONDS = 86_400
+# An issuer is contacted at most this often, whatever clients put into their tokens.
+PAUSE_SECONDS = 30
+# A request waits at most this long for keys that another thread fetches, because it holds a thread
+# itself. Then it fails with ``unavailable``.
+WAIT_SECONDS = 1
+
+log = logging.getLogger("hub.trusted")
+
+
+class KeyRing:
+    """The public keys of issuers, fetched when they are needed and kept in memory. Thread-safe.
+
+    ``clock`` gives seconds that never go back. ``before_fetching`` is called before a request waits
+    for an issuer; an error that it raises ends the request instead.
+    """
+
+    def __init__(
+        self,
+        issuers: Iterable[Issuer],
+        clock: Callable[[], float] = time.monotonic,
+        before_fetching: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._kept = {issuer: _Kept() for issuer in issuers}
+        self._clock = clock
+        self._before_fetching = before_fetching
+
+    def key_for(self, issuer: Issuer, kid: str) -> RSAKey:
+        """Returns the key that an issuer calls ``kid``, to check signatures with.
+
+        Raises RequestError ``invalid_token`` if the issuer has no such key; ``unavailable`` if it
+        cannot be reached, or another thread waits for its answer.
+        """
+        kept = self._kept[issuer]
+        key = kept.keys.get(kid)
+        age = self._age(kept)
+        if key is None or age >= FRESH_SECONDS:
+            # A request with a usable key continues with it while another thread fetches new ones.
+            is_enough = key is not None and age < USABLE_SECONDS
+            if not is_enough:
+                self._before_fetching()
+            if kept.turn.acquire(timeout=0 if is_enough else WAIT_SECONDS):
+                try:
+                    self._renew(issuer, kept)
+                finally:
+                    kept.turn.release()
+            elif not is_enough:
+                raise _unavailable(issuer, "it has not answered yet")
+            key = kept.keys.get(kid)
+            age = self._age(kept)
+        if key is not None and age < USABLE_SECONDS:
+            return key
+        if kept.failure or age >= FRESH_SECONDS:
+            raise RequestError("unavailable", kept.failure or _unreachable(issuer, "no answer"))
+        raise RequestError(
+            "invalid_token",
+            f"The ID token is signed with the key {kid[:100]!r}, which {issuer.url} does not "
+            "publish. Get a new ID token. If the issuer has new keys, this hub knows them "
+            f"within {PAUSE_SECONDS} seconds.",
+        )
+
+    def _age(self, kept: "_Kept") -> float:
+        return self._clock() - kept.fetched_at
+
+    def _renew(self, issuer: Issuer, kept: "_Kept") -> None:
+        """Fetches the issuer's keys, unless this or another thread has just tried."""
+        now = self._clock()
+        if now - kept.tried_at < PAUSE_SECONDS:
+            return
+        kept.tried_at = now
+        try:
+            kept.keys, kept.fetched_at, kept.failure = _fetch_keys(issuer), now, ""
+        except RequestError as error:
+            kept.failure = str(error)
+            log_event(log, logging.WARNING, "issuer", error, issuer=issuer.url)
+
+
+class _Kept:
+    """The state of one issuer. Times are the clock's. ``failure`` describes why the last fetch
+    failed, or is empty. ``turn`` is held by the thread that fetches.
+    """
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()
+        self.keys: dict[str, RSAKey] = {}
+        self.fetched_at = self.tried_at = float("-inf")
+        self.failure = ""
+
+
+def _fetch_keys(issuer: Issuer) -> dict[str, RSAKey]:
+    """Returns the issuer's keys by name. Raises RequestError ``unavailable``."""
+    discovery = _fetch(issuer, f"{issuer.url}/.well-known/openid-configuration")
+    if discovery.get("issuer") != issuer.url:
+        raise _unavailable(issuer, "its discovery document belongs to another issuer")
+    keys_url = discovery.get("jwks_uri")
+    if not is_private_way(keys_url):
+        raise _unavailable(issuer, "its discovery document has no jwks_uri with https")
+    listed = _fetch(issuer, keys_url).get("keys")
+    found = [_parse_key(one) for one in listed] if isinstance(listed, list) else []
+    keys = {key.kid: key for key in found if key is not None}
+    if not keys:
+        raise _unavailable(issuer, "it publishes no usable key")
+    return keys
+
+
+def _parse_key(listed: Any) -> RSAKey | None:
+    """Returns a key for ALGORITHM that has a name; None for any other."""
+    if not isinstance(listed, dict) or listed.get("kty") != "RSA":
+        return None
+    kid = listed.get("kid")
+    if not isinstance(kid, str) or not kid:
+        return None
+    if listed.get("use", "sig") != "sig" or listed.get("alg", ALGORITHM) != ALGORITHM:
+        return None
+    try:
+        key = RSAKey.import_key(listed)
+    except (JoseError, LookupError, TypeError, ValueError):
+        # A token that needs this key gets an error of its own.
+        return None
+    return key if key.public_key.key_size >= RSA_BITS_MIN else None
+
+
+def _fetch(issuer: Issuer, url: str) -> dict[str, Any]:
+    """Returns a JSON document. Raises RequestError ``unavailable``."""
+    try:
+        return fetch_json(url)
+    except FetchError as error:
+        raise _unavailable(issuer, str(error)) from error
+
+
+def _unavailable(issuer: Issuer, reason: str) -> RequestError:
+    return RequestError("unavailable", _unreachable(issuer, reason))
+
+
+def _unreachable(issuer: Issuer, reason: str) -> str:
+    return (
+        f"The keys of {issuer.url} are unavailable: {reason}. Run the job again later. The "
+        "operator of this hub can check that it reaches that address."
+    )
+
+
+TOKEN_BYTES_MAX = 16 * 1024
 # Clocks may differ by this much; beyond that, a token counts as not yet valid or expired.
 LEEWAY_SECONDS = 60
 LIFE_SECONDS_MAX = 86_400
@@ -38,7 +193,7 @@ class _Registry(JWSRegistry):
     max_header_length = max_payload_length = max_signature_length = TOKEN_BYTES_MAX
 
 
-_registry = _Registry(algorithms=ALGORITHMS, strict_check_header=False)
+_registry = _Registry(algorithms=[ALGORITHM], strict_check_header=False)
 
 
 def verify(
@@ -100,10 +255,10 @@ def _issuer_of(claims: Mapping[str, Any], issuers: Iterable[Issuer]) -> Issuer:
 
 def _check_signature(jws: CompactSignature, issuer: Issuer, keys: KeyRing) -> None:
     algorithm, kid = jws.headers()["alg"], jws.headers().get("kid")
-    if algorithm not in ALGORITHMS:
+    if algorithm != ALGORITHM:
         raise refusal(
             f"The ID token says that it is signed with {shown(algorithm)}, but must be signed "
-            f"with one of {', '.join(ALGORITHMS)}. Send it exactly as the issuer returned it."
+            f"with {ALGORITHM}. Send it exactly as the issuer returned it."
         )
     if not isinstance(kid, str):
         raise refusal(
@@ -111,14 +266,8 @@ def _check_signature(jws: CompactSignature, issuer: Issuer, keys: KeyRing) -> No
             "issuer returned it."
         )
     key = keys.key_for(issuer, kid)
-    if algorithm != key.alg:
-        raise refusal(
-            f"The ID token says that it is signed with {algorithm}, but its key is for "
-            f"{key.alg}. Send it exactly as the issuer returned it."
-        )
-    is_weak = isinstance(key, RSAKey) and key.public_key.key_size < RSA_BITS_MIN
     try:
-        is_signed = not is_weak and validate_compact(jws, key, registry=_registry)
+        is_signed = validate_compact(jws, key, registry=_registry)
     except JoseError:
         is_signed = False
     if not is_signed:

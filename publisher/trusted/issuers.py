@@ -1,10 +1,13 @@
-"""The issuers of ID tokens that a hub trusts to describe CI jobs."""
+"""The issuers of ID tokens that a hub trusts, and the CI jobs that their claims describe."""
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple, get_args
+import re
+import string
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, RequestError
+from builder.model.records import CLAIM_CHARS_MAX, Source
 from publisher.outside.private_way import is_private_way
 
 Kind = Literal["github", "gitlab"]
@@ -53,3 +56,245 @@ def parse_issuer(text: str) -> Issuer:
             "without query (http only on this machine): gitlab=https://gitlab.example.org"
         )
     return Issuer(kind, url)
+
+
+BRANCH_PREFIX = "refs/heads/"
+
+# These events run code that anyone can propose, with the rights of the project. A child pipeline
+# may belong to a merge request. Its branch is then one of the fork, and its token does not show
+# that.
+_REFUSED_EVENTS: Mapping[Kind, tuple[str, ...]] = {
+    "github": ("pull_request_target",),
+    "gitlab": ("merge_request_event", "external_pull_request_event", "parent_pipeline"),
+}
+_GITLAB_PREFIXES = {"branch": BRANCH_PREFIX, "tag": "refs/tags/"}
+_SHOWN_CHARS = 200
+
+_digits = re.compile(r"[0-9]{1,20}")
+# A ref or a commit follows the file. The name of a file cannot contain either.
+_github_workflow = re.compile(
+    r"(?P<project>[^/]+/[^/]+)/\.github/workflows/(?P<file>[^/]+?\.ya?ml)"
+    r"@(?P<ref>refs/.+|[0-9a-f]{40}|[0-9a-f]{64})"
+)
+_gitlab_workflow = re.compile(r"(?P<project>.+?)//(?P<file>.+?)@(?P<ref>refs/.+)")
+
+
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+class Job(NamedTuple):
+    """A CI job, as its issuer vouches for it.
+
+    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) is folded (see ``fold``).
+    ``environment`` is folded for GitHub, which ignores case, and may be empty. ``project_id`` stays
+    when the project is renamed. ``workflow`` is the file that defines the job: for GitHub its name,
+    for GitLab its path.
+
+    ``ref`` is the ref that the job runs on, in full: ``refs/heads/main`` for a branch,
+    ``refs/tags/v1`` for a tag, empty if the issuer names neither. ``workflow_ref`` is the ref from
+    which ``workflow`` was read, likewise, or a commit's hash. The two differ where a workflow calls
+    another of its repository.
+
+    ``commit`` is the hash of the commit that it runs on, empty if the issuer does not name it.
+    ``run`` is the URL of the job's log, or empty. ``token_hash`` identifies the ID token, which is
+    good until ``expires_at``, in epoch seconds.
+    """
+
+    issuer: str
+    kind: Kind
+    project: str
+    project_id: str
+    workflow: str
+    environment: str
+    ref: str
+    workflow_ref: str
+    commit: str
+    run: str
+    token_hash: bytes
+    expires_at: int
+
+    @property
+    def branch(self) -> str:
+        """The branch that the job runs on and its file was read from; empty unless that is one and
+        the same branch.
+        """
+        # A person who may push to another branch can start a file of this branch there, or change
+        # the file there.
+        is_one = self.ref == self.workflow_ref and self.ref.startswith(BRANCH_PREFIX)
+        return self.ref.removeprefix(BRANCH_PREFIX) if is_one else ""
+
+    def source(self) -> Source:
+        """The facts about this job that the record of a version keeps."""
+        is_url = self.run.startswith(("https://", "http://"))
+        return Source(
+            issuer=self.issuer,
+            project=self.project,
+            ref=self.ref or None,
+            commit=self.commit or None,
+            run_url=self.run if is_url else None,
+        )
+
+    def place(self) -> str:
+        """Returns the ref that it runs on, for people, and the origin of its file if that is
+        another.
+        """
+        place = f"on {self.ref}" if self.ref else "on no branch or tag"
+        is_one = self.ref == self.workflow_ref
+        return place if is_one else f"{place} with the file of {self.workflow_ref}"
+
+
+def fold(text: str) -> str:
+    """Returns ``text`` with ASCII capitals in lower case.
+
+    Other capitals stay: str.lower() turns the Kelvin sign (U+212A) into a k, so another name would
+    pass for docker.
+    """
+    return text.translate(_LOWER)
+
+
+def read_job(issuer: Issuer, claims: Mapping[str, Any], token_hash: bytes, expires_at: int) -> Job:
+    """Returns the job that the claims of a token describe; the issuer vouches for them.
+
+    Raises RequestError ``invalid_token``.
+    """
+    read = {"github": _read_github, "gitlab": _read_gitlab}[issuer.kind]
+    return read(issuer, claims, {"token_hash": token_hash, "expires_at": expires_at})
+
+
+def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Job:
+    project, came = claimed_text(claims, "repository"), claimed_text(claims, "job_workflow_ref")
+    _check_event(issuer, claimed_text(claims, "event_name"), "event_name")
+    found = _github_workflow.fullmatch(came)
+    if not found:
+        raise refusal(
+            f"The ID token's job_workflow_ref is {shown(came)}, but must be "
+            f"{project}/.github/workflows/FILE.yml@REF. Publish from a workflow file."
+        )
+    if fold(found["project"]) != fold(project):
+        raise refusal(
+            f"The job belongs to {project}, but its workflow to another repository: "
+            f"{shown(came)}. That repository could change it. Publish from a job that a "
+            f"workflow file of {project} itself defines."
+        )
+    run_id = _optional_text(claims, "run_id")
+    run = f"run {run_id}" if _digits.fullmatch(run_id) else ""
+    if run and issuer == DEFAULT_ISSUERS[0]:
+        # Only for github.com: the tokens of other issuers do not say where their pages are.
+        run = f"https://github.com/{project}/actions/runs/{run_id}"
+    return Job(
+        issuer=issuer.url,
+        kind=issuer.kind,
+        project=fold(project),
+        project_id=_number(claims, "repository_id"),
+        workflow=found["file"],
+        # GitHub does not distinguish Prod from prod, GitLab does.
+        environment=fold(_optional_text(claims, "environment")),
+        ref=_optional_text(claims, "ref"),
+        workflow_ref=found["ref"],
+        commit=_optional_text(claims, "sha"),
+        run=run,
+        **token,
+    )
+
+
+def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Job:
+    project, came = claimed_text(claims, "project_path"), claimed_text(claims, "ci_config_ref_uri")
+    _check_event(issuer, claimed_text(claims, "pipeline_source"), "pipeline_source")
+    parts = urlsplit(issuer.url)
+    here = f"{parts.netloc}{parts.path}/{project}"
+    found = _gitlab_workflow.fullmatch(came)
+    if not found:
+        raise refusal(
+            f"The ID token's ci_config_ref_uri is {shown(came)}, but must be {here}//FILE@REF. "
+            "Publish from a pipeline that a file of the project defines."
+        )
+    if fold(found["project"]) != fold(here):
+        raise refusal(
+            f"The job belongs to {project}, but its pipeline is defined elsewhere: "
+            f"{shown(came)}. Others could change it. Publish from a pipeline that a file of "
+            f"{project} itself defines."
+        )
+    job_id = _optional_text(claims, "job_id")
+    is_number = _digits.fullmatch(job_id)
+    return Job(
+        issuer=issuer.url,
+        kind=issuer.kind,
+        project=fold(project),
+        project_id=_number(claims, "project_id"),
+        workflow=found["file"],
+        environment=_optional_text(claims, "environment"),
+        ref=_gitlab_ref(claims),
+        workflow_ref=found["ref"],
+        commit=_optional_text(claims, "sha"),
+        run=f"{issuer.url}/{project}/-/jobs/{job_id}" if is_number else "",
+        **token,
+    )
+
+
+def _gitlab_ref(claims: Mapping[str, Any]) -> str:
+    """Returns the ref that a job runs on, in full; empty if its token does not tell branches and
+    tags apart.
+    """
+    path, name = _optional_text(claims, "ref_path"), _optional_text(claims, "ref")
+    prefix = _GITLAB_PREFIXES.get(_optional_text(claims, "ref_type"))
+    # Only newer releases of GitLab send the path.
+    return path or (f"{prefix}{name}" if prefix and name else "")
+
+
+def _check_event(issuer: Issuer, event: str, name: str) -> None:
+    if event in _REFUSED_EVENTS[issuer.kind]:
+        raise refusal(
+            f"The job was started by {event} ({name}), which can run code of strangers with "
+            "the rights of the project. Publish after a change is merged: on a push, a tag or "
+            "a release."
+        )
+
+
+def claimed_text(claims: Mapping[str, Any], name: str) -> str:
+    """Returns a required claim: text that is not empty."""
+    text = _optional_text(claims, name)
+    if not text:
+        raise refusal(
+            f"The ID token's {name} is {shown(claims.get(name))}, but must be text. Get the "
+            "token from the issuer of your CI."
+        )
+    return text
+
+
+def _optional_text(claims: Mapping[str, Any], name: str) -> str:
+    """Returns a claim that is text; empty if it is missing or null."""
+    came = claims.get(name)
+    if came is None:
+        return ""
+    if not isinstance(came, str) or len(came) > CLAIM_CHARS_MAX or not came.isprintable():
+        raise refusal(
+            f"The ID token's {name} is {shown(came)}, but must be one line of at most "
+            f"{CLAIM_CHARS_MAX} characters. Get the token from the issuer of your CI."
+        )
+    return came
+
+
+def _number(claims: Mapping[str, Any], name: str) -> str:
+    """Returns a required claim: digits."""
+    text = claimed_text(claims, name)
+    if not _digits.fullmatch(text):
+        raise refusal(
+            f"The ID token's {name} is {shown(text)}, but must be digits. Get the token from "
+            "the issuer of your CI."
+        )
+    return text
+
+
+def shown(came: Any) -> str:
+    """Returns a claim as a message quotes it."""
+    if came is None:
+        return "missing"
+    parts = came if isinstance(came, list) else [came]
+    if any(isinstance(part, list | dict) for part in parts):
+        return "nested data"
+    text = ascii(came)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+
+
+def refusal(message: str) -> RequestError:
+    return RequestError("invalid_token", message)

@@ -14,8 +14,8 @@ from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.token import Token
 from publisher.accounts.tokens import format_time
 from publisher.service.parts import Service
-from publisher.trusted.claims import Job
 from publisher.trusted.exchange import exchange
+from publisher.trusted.issuers import Job
 from publisher.web.incoming import read_json_body
 from publisher.web.json_answers import json_answer
 from publisher.web.token_check import TokenCheck
@@ -40,8 +40,7 @@ class _Exchange:
     def _verify(self) -> Callable[[str], Job]:
         # Loaded at the start, for the first job: it takes as long to load as the rest of the
         # service.
-        from publisher.trusted.id_tokens import verify
-        from publisher.trusted.keys import KeyRing
+        from publisher.trusted.id_tokens import KeyRing, verify
 
         issuers = tuple(self._service.issuers.values())
         keys = KeyRing(issuers, before_fetching=self._count_attempt)

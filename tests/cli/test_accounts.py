@@ -23,8 +23,7 @@ from publisher.accounts.teams import Teams
 from publisher.accounts.token import Grant
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import TrustedPublishers
+from publisher.trusted.publishers import Entered, TrustedPublishers
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from tests.support.catalogues import settings_in
 from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres

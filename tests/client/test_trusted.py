@@ -10,8 +10,7 @@ import pytest
 from publisher.accounts.database import Database
 from publisher.accounts.token import make_token
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import TrustedPublishers
+from publisher.trusted.publishers import Entered, TrustedPublishers
 from tests.client.ci_job import (
     CREATED,
     EXCHANGE,

@@ -13,8 +13,7 @@ import yaml
 
 from publisher.accounts.database import Database
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
+from publisher.trusted.publishers import Entered, TrustedPublisher, TrustedPublishers
 from publisher.web.pages.snippets import workflow
 from tests.support.issuer import TestIssuer
 from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server

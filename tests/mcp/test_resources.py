@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builder.model.routes import BY_NAME, PAGE_SIZE
-from mcp_app.top_prompts import TOP_MAX
+from mcp_app.reader import TOP_MAX
 from tests.mcp.catalogue import MARK, TEXTS, VERSIONS, Hub, Refused
 
 LATEST = "prompt://{owner}/{name}"

@@ -15,7 +15,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.text.core_yaml import core_values
 from builder.text.prompts import parse_document
-from mcp_app.top_prompts import TOP_MAX
+from mcp_app.reader import TOP_MAX
 from tests.mcp.catalogue import FILES, MARK, Hub, Refused, hub_over
 from tests.mcp.conftest import Run
 from tests.mcp.wire import HANDSHAKE, STATELESS

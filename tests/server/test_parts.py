@@ -13,8 +13,7 @@ from builder.model.errors import OperatorError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from server.app import ReadApp, Receive, Scope, Send
-from server.lifespan import run_lifespan
-from server.mount import REQUESTS, Hub
+from server.mount import REQUESTS, Hub, run_lifespan
 from tests.support.servers import DEADLINE_SECONDS
 
 

@@ -105,9 +105,9 @@ class TestIssuer:
         signature = JWSRegistry.algorithms[key.alg].sign(b".".join(parts), key.private)
         return b".".join((*parts, base64.urlsafe_b64encode(signature).rstrip(b"="))).decode()
 
-    def rotate(self, *, alg: str = "ES256", drop: bool = False) -> Key:
+    def rotate(self, *, drop: bool = False) -> Key:
         """Sign with a new key from now on; the old ones stay published unless ``drop``."""
-        key = make_key(f"rotated-{uuid.uuid4().hex[:8]}", alg)
+        key = make_key(f"rotated-{uuid.uuid4().hex[:8]}")
         self.keys = [key] if drop else [key, *self.keys]
         return key
 

@@ -33,8 +33,7 @@ from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.accounts.token import Grant
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import DEFAULT_ISSUERS
-from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import TrustedPublishers
+from publisher.trusted.publishers import Entered, TrustedPublishers
 from tests.support.catalogues import settings_in, write_version
 from tests.support.servers import HUBCTL, Server, clean_environment, serving
 

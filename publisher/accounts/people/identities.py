@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from builder.model.errors import RequestError
-from publisher.accounts import clock
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.tokens import Accounts
@@ -62,7 +61,7 @@ class Identities:
                 )
             self._database.execute(
                 "INSERT INTO identity (issuer, subject, owner, added_at) VALUES (?, ?, ?, ?)",
-                (issuer, subject, owner, clock.seconds(now)),
+                (issuer, subject, owner, epoch_seconds(now)),
             )
             self._events.note(owner, "identity_added", subject=subject, note=issuer, now=now)
 

@@ -13,8 +13,7 @@ from datetime import datetime
 from builder.model import names
 from builder.model.errors import OperatorError, RequestError
 from builder.model.service_urls import ACCOUNT_URL
-from publisher.accounts import clock
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords, hash_new
@@ -83,7 +82,7 @@ class Invitations:
             self._database.execute(
                 "INSERT INTO invitation VALUES (?1, ?2, ?3) "
                 "ON CONFLICT (owner) DO UPDATE SET hash = ?2, expires_at = ?3",
-                (handle, hash_secret(secret), clock.seconds(now) + seconds),
+                (handle, hash_secret(secret), epoch_seconds(now) + seconds),
             )
             self._events.note(handle, "invited", now=now)
         return f"{handle}.{secret}"
@@ -100,7 +99,7 @@ class Invitations:
         handle, secret = parse_code(code)
         rows = self._database.execute(
             "SELECT hash FROM invitation WHERE owner = ? AND expires_at > ?",
-            (handle, clock.seconds(now)),
+            (handle, epoch_seconds(now)),
         )
         if not any(hmac.compare_digest(stored, hash_secret(secret)) for (stored,) in rows):
             raise _refusal()

@@ -22,8 +22,7 @@ from argon2.exceptions import VerifyMismatchError
 from builder.model import names
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.errors import Detail, RequestError
-from publisher.accounts import clock
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 
 PASSWORD_CHARS_MIN = 15
 PASSWORD_CHARS_MAX = 256
@@ -95,7 +94,7 @@ class Passwords:
         self._database.execute(
             "INSERT INTO password VALUES (?1, ?2, ?3) "
             "ON CONFLICT (owner) DO UPDATE SET hash = ?2, changed_at = ?3",
-            (owner, password_hash, clock.seconds(now)),
+            (owner, password_hash, epoch_seconds(now)),
         )
 
     def set_at(self, owner: str) -> int | None:

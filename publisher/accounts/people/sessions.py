@@ -12,8 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from builder.model.errors import RequestError
-from publisher.accounts import clock
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.tokens import LOCKED, Accounts
@@ -74,7 +73,7 @@ class Sessions:
 
         Raises RequestError ``insufficient_scope`` for an owner who is locked out.
         """
-        at = clock.seconds(now)
+        at = epoch_seconds(now)
         agent = "".join(char for char in agent if char.isprintable())[:AGENT_CHARS_MAX]
         row = (hash_secret(secret), owner, at, at, address, agent)
         with self._database.transaction():
@@ -95,7 +94,7 @@ class Sessions:
 
     def find(self, secret: str, now: datetime | None = None) -> Session | None:
         """Returns the session with this secret, if it is good at this moment, and notes its use."""
-        at, digest = clock.seconds(now), hash_secret(secret)
+        at, digest = epoch_seconds(now), hash_secret(secret)
         rows = self._database.execute(
             f"SELECT {_COLUMNS}, (SELECT is_operator FROM owner WHERE handle = session.owner) "
             f"FROM session WHERE hash = ? AND {_IS_GOOD}",
@@ -139,7 +138,7 @@ class Sessions:
 
     def of(self, owner: str, now: datetime | None = None) -> list[Session]:
         """Returns the sessions of an owner that are good at this moment, the newest first."""
-        at = clock.seconds(now)
+        at = epoch_seconds(now)
         rows = self._database.execute(
             f"SELECT {_COLUMNS} FROM session WHERE owner = ? AND {_IS_GOOD} "
             "ORDER BY began_at DESC, seen_at DESC, hash",

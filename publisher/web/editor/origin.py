@@ -4,8 +4,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from publisher.service.parts import Service
-from publisher.trusted.claims import BRANCH_PREFIX
-from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
+from publisher.trusted.issuers import BRANCH_PREFIX, DEFAULT_ISSUERS, Issuer
 from publisher.web.editor.writing import Base
 
 # The field with which an author says yes.

@@ -1,4 +1,4 @@
-"""The activity of an owner; other pages show one page of it."""
+"""The activity of an owner, in words; other pages show one page of it."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,93 @@ from typing import NamedTuple
 from flask import request
 
 from builder.model.errors import RequestError
-from publisher.accounts.events import Event, Events
-from publisher.web.pages.log_words import tell
+from publisher.accounts.events import Event, Events, Kind
+
+# {note} is the event's ``note``, as its module has written it.
+_TEXTS: dict[Kind, str] = {
+    "signed_up": "Account created.",
+    "invited": "Invitation created. Its link can set a password.",
+    "signed_in": "Signed in with {browser}.",
+    "sign_in_failed": "Wrong password entered.",
+    "signed_out_everywhere": "Signed out everywhere.",
+    "password_set": "Password set.",
+    "password_changed": "Password changed.",
+    "identity_added": "Sign-in with {note} added.",
+    "identity_removed": "Sign-in with {note} removed.",
+    "token_made": "Token created: {note}.",
+    "token_new_address": "Token used from a new address: {note}.",
+    "token_revoked": "Token revoked: {note}.",
+    "publisher_added": "Trusted publisher added: {note}.",
+    "publisher_removed": "Trusted publisher removed: {note}.",
+    "publisher_used": "A job of a trusted publisher got a token: {note}.",
+    "trusted_only_on": "{note} now accepts only trusted publishers.",
+    "trusted_only_off": "{note} accepts tokens again.",
+    "label_protected": "Label protected: {note}.",
+    "label_unprotected": "Label no longer protected: {note}.",
+    "published": "Published: {note}.",
+    "label_moved": "Label moved: {note}.",
+    "withdrawn": "Withdrawn: {note}.",
+    "team_made": "Team created for {note}.",
+    "team_link_made": "Link made with which one person joins as {note}.",
+    "member_added": "Member added: {note}.",
+    "member_joined": "Joined by a link: {note}.",
+    "member_role": "Role changed: {note}.",
+    "member_removed": "Member removed: {note}.",
+    "locked": "Account locked.",
+    "unlocked": "Account unlocked.",
+    "access_ended": "All access ended: password, sign-ins, tokens and teams.",
+    "operator_made": "Made an operator of this hub.",
+    "operator_ended": "No longer an operator of this hub.",
+    "restored": "The hub was restored from a backup of {note}. Everyone was signed out.",
+}
+
+# The first match counts: a browser also names those for which it wants to be taken.
+_BROWSERS = (
+    ("Edge", r"Edg(?:e|A|iOS)?/"),
+    ("Opera", r"OPR/|Opera"),
+    ("Samsung Internet", r"SamsungBrowser/"),
+    ("Firefox", r"Firefox/|FxiOS/"),
+    ("Chrome", r"Chrom(?:e|ium)/|CriOS/"),
+    ("Safari", r"Safari/"),
+)
+_SYSTEMS = (
+    ("Windows", r"Windows"),
+    ("Android", r"Android"),
+    ("iOS", r"iPhone|iPad|iPod"),
+    ("macOS", r"Mac OS X|Macintosh"),
+    ("ChromeOS", r"CrOS"),
+    ("Linux", r"Linux|X11"),
+)
+_AGENT_CHARS_SHOWN = 40
+
+
+def tell(event: Event, issuer_names: Mapping[str, str]) -> str:
+    """Returns the event as a sentence; ``issuer_names`` has the names of issuers, by URL."""
+    note = event.note
+    if event.kind in ("identity_added", "identity_removed"):
+        note = issuer_names.get(note, note)
+    return _TEXTS[event.kind].format(note=note, browser=browser_name(event.note))
+
+
+def browser_name(agent: str) -> str:
+    """Returns a browser's name from its User-Agent: ``Firefox on Linux``; for other programs their
+    name.
+    """
+    browser = _first(_BROWSERS, agent)
+    system = _first(_SYSTEMS, agent)
+    if browser:
+        return f"{browser} on {system}" if system else browser
+    program = " ".join(agent.split()).partition(" ")[0]
+    if not program:
+        return "an unknown browser"
+    if len(program) > _AGENT_CHARS_SHOWN:
+        return f"{program[:_AGENT_CHARS_SHOWN]}…"
+    return program
+
+
+def _first(patterns: tuple[tuple[str, str], ...], agent: str) -> str | None:
+    return next((name for name, pattern in patterns if re.search(pattern, agent)), None)
+
 
 EVENTS_SHOWN = 100
 

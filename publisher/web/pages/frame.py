@@ -31,11 +31,30 @@ from publisher.accounts.people.sessions import Session
 from publisher.accounts.tokens import format_time
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.service.parts import Service
-from publisher.web.pages.error_words import FAILURES, HEADINGS
 from publisher.web.pages.places import LOGIN, PEOPLE, PLACES, START, after_login, site_page
 from server.access import ANY, Access
 from server.bodies import VISITOR_BYTES_MAX
 from server.throttle import Throttle, network
+
+# By status.
+HEADINGS = {
+    400: "That did not work",
+    403: "Not allowed",
+    404: "Page not found",
+    413: "Too large",
+    429: "Wait a moment",
+    500: "The hub failed",
+    503: "Temporarily unavailable",
+}
+# Failures of the hub in words for its writers, who see the error itself as the operator's detail.
+FAILURES = {
+    "internal_error": "The hub could not do this. Wait a moment, then reload the page.",
+    "storage_unavailable": (
+        "Nothing is saved, because the hub cannot store anything right now. Your text is kept on "
+        "the page before this one: go back, and save it later."
+    ),
+}
+
 
 # Forms that a person may send a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30

@@ -11,9 +11,9 @@ from wtforms.validators import DataRequired
 from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
 from builder.model.plural import counted
 from builder.model.records import DAY_SECONDS
+from publisher.accounts.owners import ways_to_sign_in
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_DAYS_MAX, invitation_link
-from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
 

@@ -7,8 +7,7 @@ from wtforms.fields.choices import SelectChoice
 from wtforms.validators import DataRequired, InputRequired
 
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import ENVIRONMENT_CHARS_MAX, WORKFLOWS, Entered
-from publisher.trusted.publishers import TrustedPublisher
+from publisher.trusted.publishers import ENVIRONMENT_CHARS_MAX, WORKFLOWS, Entered, TrustedPublisher
 from publisher.web.pages import snippets
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame

@@ -21,7 +21,7 @@ from builder.model import names
 from builder.model.errors import Detail, RequestError, validation_failed
 from publisher.accounts.token import ANY, LABEL, PUBLISH, READ, RIGHTS, Grant, Token, find_token
 from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, TOKEN_NAME_CHARS_MAX
-from publisher.trusted.publisher_fields import parse_labels
+from publisher.trusted.publishers import parse_labels
 from publisher.web.pages import snippets
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame

@@ -19,9 +19,9 @@ from builder.model.errors import OperatorError
 from builder.stats.counter import Counter
 from builder.store.check import check
 from builder.store.content import list_versions
+from builder.store.locks import lock
 from operate.backup import archive, take
 from operate.backup.take import STREAM, backups_in
-from operate.folders import lock
 from publisher.sizes import last_backup_time
 from tests.operate.backup.conftest import FILES, Hub, killings
 from tests.support.catalogues import settings_in

@@ -13,11 +13,10 @@ import pytest
 from builder.model.errors import OperatorError
 from builder.model.settings import DEFAULT_BASE_URL, Settings
 from builder.pipeline.build import build
-from builder.store.locks import build_lock
+from builder.store.locks import build_lock, lock
 from builder.store.site import ONE_SECOND_NS, Site
 from operate.deploy.folder import Folder
 from operate.deploy.run import Deployment, Options, open_destination
-from operate.folders import lock
 from tests.operate.deploy.conftest import Sites, deploy_to
 from tests.support.catalogues import read_tree, settings_in, write_version
 from tests.support.servers import DEADLINE_SECONDS, HUBCTL, Process, clean_environment

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from publisher.accounts.database import Database
-from publisher.accounts.owners import Owner
+from publisher.accounts.owners import Owner, ways_to_sign_in
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.people.signup import sign_up
-from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.schema import SCHEMA_VERSION
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.token import make_token

@@ -10,10 +10,8 @@ from builder.model.errors import RequestError
 from publisher.accounts.database import Database
 from publisher.accounts.events import written_by
 from publisher.accounts.tokens import Accounts
-from publisher.trusted.claims import Job
-from publisher.trusted.id_tokens import verify
-from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
-from publisher.trusted.keys import KeyRing
+from publisher.trusted.id_tokens import KeyRing, verify
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, Job
 from publisher.trusted.publishers import TrustedPublishers
 from tests.support.catalogues import BASE_URL
 from tests.support.issuer import TestIssuer

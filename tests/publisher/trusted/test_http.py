@@ -13,8 +13,7 @@ from builder.model.settings import Settings
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import TrustedPublishers
+from publisher.trusted.publishers import Entered, TrustedPublishers
 from tests.support.catalogues import settings_in
 from tests.support.issuer import TestIssuer, issuer
 from tests.support.servers import Server, serving, wait_until

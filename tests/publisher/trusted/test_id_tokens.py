@@ -9,17 +9,16 @@ import pytest
 import requests
 
 from builder.model.errors import RequestError
-from publisher.trusted.claims import Job, fold
 from publisher.trusted.id_tokens import (
     LEEWAY_SECONDS,
     LIFE_SECONDS_MAX,
+    KeyRing,
     verify,
 )
-from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
-from publisher.trusted.keys import KeyRing
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, Job, fold
 from tests.publisher.trusted.conftest import AT, HOST, Verifier
 from tests.support.catalogues import BASE_URL
-from tests.support.issuer import KEYS, MISSING, TestIssuer, claims_of, make_key
+from tests.support.issuer import KEYS, MISSING, TestIssuer
 from tests.support.servers import DEADLINE_SECONDS
 
 # The right ones
@@ -200,15 +199,6 @@ def test_the_present_is_now(live: TestIssuer):
 
 
 # RFC 9864 calls it Ed25519; issuers that sign so mostly do not yet.
-@pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
-@pytest.mark.parametrize("alg", ["RS256", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"])
-def test_algorithms(github: Verifier, alg: str):
-    key = make_key(f"an-{alg}", alg)
-    github.live.keys = [key]
-    assert github.job(github.token()).project == "octo/prompts"
-    assert claims_of(github.token())["repository"] == "octo/prompts"
-
-
 def test_another_token_has_another_hash(either: Verifier):
     assert either.job(either.token(jti="a")).token_hash != either.job(
         either.token(jti="b")

@@ -11,14 +11,13 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
-from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuer, parse_issuers
-from publisher.trusted.keys import (
-    ALGORITHMS,
+from publisher.trusted.id_tokens import (
     FRESH_SECONDS,
     PAUSE_SECONDS,
     USABLE_SECONDS,
     KeyRing,
 )
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuer, parse_issuers
 from tests.support.clock import Clock
 from tests.support.issuer import DISCOVERY, KEYS, TestIssuer, issuer, make_key
 from tests.support.servers import DEADLINE_SECONDS
@@ -84,17 +83,12 @@ def test_an_issuer_is_named_once():
         parse_issuers(["github=https://ci.example", "gitlab=https://ci.example/"])
 
 
-def test_no_algorithm_has_a_shared_secret():
-    assert not [name for name in ALGORITHMS if name.startswith("HS") or name == "none"]
-
-
 def test_keys_are_fetched_once_an_hour(
     live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
 ):
     assert not live.requests
     for _ in range(3):
-        assert ring.key_for(github, "rsa-1").alg == "RS256"
-        assert ring.key_for(github, "ec-1").alg == "ES256"
+        assert ring.key_for(github, "rsa-1").kid == "rsa-1"
         clock.now += FRESH_SECONDS / 3 - 1
     assert live.requests == {DISCOVERY: 1, KEYS: 1}
     clock.now += 3
@@ -282,25 +276,17 @@ def test_only_keys_for_signatures_are_taken(live: TestIssuer, github: Issuer, ri
         {"kty": "oct", "kid": "shared-too", "k": "c2VjcmV0", "alg": "HS256", "use": "sig"},
     ]  # fmt: skip
     live.replace(KEYS, {"keys": listed})
-    found = {}
-    for kid in ("rsa-1", "for-encryption", "oaep", "other-alg", "bare", "shared", "shared-too", ""):
-        try:
-            found[kid] = ring.key_for(github, kid).alg
-        except RequestError as error:
-            assert error.code == "invalid_token"
-    assert found == {"rsa-1": "RS256", "other-alg": "PS256", "bare": "RS256"}
+    for kid in ("for-encryption", "oaep", "other-alg", "shared", "shared-too", ""):
+        assert refusal(ring, github, kid).code == "invalid_token"
+    assert ring.key_for(github, "rsa-1") and ring.key_for(github, "bare")
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"kty": []}, {"kty": "AKP", "pub": "AQ"}, {"n": 7}, {"n": "é"}, {"n": "\ud800"}, {"n": ""},
-        {"n": "+/=="}, {"alg": 7}, {"alg": "ES256"}, {"use": ["sig"]}, {"key_ops": 7},
-        {"use": "sig", "key_ops": "encrypt"}, {"oth": []}, {"d": "AQ"},
-        {"kty": "EC", "crv": "P-1", "x": "AQ", "y": "AQ"},
-        {"kty": "EC", "crv": [], "x": "AQ", "y": "AQ"},
-        {"kty": "EC", "crv": "P-256", "x": "AQ", "y": "AQ"},
-        {"kty": "OKP", "crv": "Ed25519", "x": "AQ"}, {"kty": "OKP", "crv": "P-256", "x": "AQ"},
+        {"kty": []}, {"kty": "EC", "crv": "P-256", "x": "AQ", "y": "AQ"}, {"n": 7}, {"n": "é"},
+        {"n": "\ud800"}, {"n": ""}, {"n": "+/=="}, {"alg": 7}, {"alg": "ES256"}, {"use": ["sig"]},
+        {"oth": []}, {"d": "AQ"},
     ],
 )  # fmt: skip
 def test_a_key_that_is_none_hides_no_other(
@@ -310,7 +296,7 @@ def test_a_key_that_is_none_hides_no_other(
     bare = {name: jwk[name] for name in ("kty", "n", "e")}
     live.replace(KEYS, {"keys": [bare | {"kid": "wrong"} | wrong, jwk]})
     assert refusal(ring, github, "wrong").code == "invalid_token"
-    assert ring.key_for(github, "rsa-1").alg == "RS256"
+    assert ring.key_for(github, "rsa-1").kid == "rsa-1"
 
 
 def test_one_thread_fetches_and_the_others_wait(live: TestIssuer, github: Issuer, ring: KeyRing):

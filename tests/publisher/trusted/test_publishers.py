@@ -9,9 +9,9 @@ from publisher.accounts.database import Database
 from publisher.accounts.events import Event, Events
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import (
     PUBLISHERS_PER_OWNER_MAX,
+    Entered,
     TrustedPublisher,
     TrustedPublishers,
 )

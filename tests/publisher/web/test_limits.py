@@ -13,8 +13,7 @@ from publisher.accounts.token import make_token
 from publisher.limits import Limits
 from publisher.openid.provider import SignIn
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import TrustedPublishers
+from publisher.trusted.publishers import Entered, TrustedPublishers
 from publisher.web import app, token_check
 from server import throttle
 from server.throttle import Throttle

@@ -11,6 +11,7 @@ import pytest
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
+from publisher.accounts.owners import ways_to_sign_in
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import (
     INVITATION_SECONDS,
@@ -21,7 +22,6 @@ from publisher.accounts.people.invitations import (
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
-from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.tokens import Accounts
 from tests.support.postgres import only_sqlite
 

@@ -11,8 +11,7 @@ from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import TrustedPublishers
+from publisher.trusted.publishers import Entered, TrustedPublishers
 from publisher.web.pages.frame import PREVIEW_LIMIT
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.editor import (

@@ -12,8 +12,7 @@ from builder.model.service_urls import TRUSTED_URL
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
+from publisher.trusted.publishers import Entered, TrustedPublisher, TrustedPublishers
 from tests.docs.ci import NOTHING, Job, Project, github_job, gitlab_job
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.publisher.web.pages.test_tokens import create, snippets_of, text_of

@@ -16,9 +16,8 @@ from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
-from publisher.web.pages.activity import EVENTS_SHOWN
+from publisher.web.pages.activity import EVENTS_SHOWN, browser_name, tell
 from publisher.web.pages.frame import CHANGE_LIMIT
-from publisher.web.pages.log_words import browser_name, tell
 from tests.publisher.web.pages.conftest import PASSWORD, Page, People, Visitor
 from tests.publisher.web.pages.test_sign_in import post, sign_in, while_a_password_is_verified
 from tests.support.hubs import MakeHub
