@@ -82,7 +82,7 @@ def test_without_a_service_it_shows_what_each_version_changed(static_visits):
     expect(page.locator("#told")).to_have_text("What each version changed, oldest first.")
     headings = page.locator("#shown h2").all_inner_texts()
     assert [one.partition(" +")[0] for one in headings] == [
-        "1.1.0 Changes since 1.0.0", "2.0.0 Changes since 1.1.0", "2.0.1 Changes since 2.0.0"
+        "1.1.0 · Changes since 1.0.0", "2.0.0 · Changes since 1.1.0", "2.0.1 · Changes since 2.0.0"
     ]  # fmt: skip
     expect(page.locator("#shown").get_by_text("The text is unchanged.")).to_be_visible()
     page.locator("tr.changed a").first.click()
@@ -162,7 +162,7 @@ def test_while_the_service_fails_the_texts_are_compared(visits, status):
     page.route(SERVICE, partial(fail, status))
     page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
-    expect(page.locator("#shown h2")).to_have_text("1.1.0 Changes since 1.0.0 +1 −1")
+    expect(page.locator("#shown h2")).to_have_text("1.1.0 · Changes since 1.0.0 +1 −1")
     page.unroute(SERVICE)
     page.reload()
     told = "1 line removed, 1 line added. Variables and parameters are as before."
@@ -182,7 +182,7 @@ def fail(status: int | None, route: Route) -> None:
 def test_a_site_with_a_service_on_a_host_without_one(ignoring_visits):
     page = ignoring_visits.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
-    expect(page.locator("#shown h2")).to_have_text("1.1.0 Changes since 1.0.0 +1 −1")
+    expect(page.locator("#shown h2")).to_have_text("1.1.0 · Changes since 1.0.0 +1 −1")
 
 
 @pytest.mark.parametrize("file", ["versions.json", "released/1.1.0"])

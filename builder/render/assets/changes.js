@@ -53,13 +53,16 @@ async function compare(form) {
   )));
 }
 
-/** The section of a version's page with its changes, whose lines have their address there. */
+/** The section of a version's page with its changes, whose lines link to that page. */
 function changesOf(page, version, url) {
   const section = page.querySelector("#changes");
-  for (const one of section.querySelectorAll("[id]")) one.removeAttribute("id");
+  for (const name of ["id", "aria-labelledby"]) {
+    for (const one of page.querySelectorAll(`#changes [${name}]`)) one.setAttribute(name, version + one.getAttribute(name));
+  }
+  section.ariaLabel = version;
   for (const one of section.querySelectorAll('[href^="#"]')) one.href = url + one.getAttribute("href");
   section.querySelector(".js-only").remove();
-  section.querySelector("h2").prepend(element("a", { href: url }, element("code", {}, version)), " ");
+  section.querySelector("h2").prepend(`${version} · `);
   return section;
 }
 

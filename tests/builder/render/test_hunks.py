@@ -87,6 +87,49 @@ def test_lines_are_paired_in_the_whole_of_a_changed_block():
     assert rows_of(old, new)[0].segments[1] == (" Quote the customer", "+")
 
 
+RULES = "".join(f"Rule {number} of the house.\n" for number in range(12))
+SECTION = "## Sources\n\nRead the ticket first.\n\n"
+
+
+def test_a_block_that_moved_is_shown_once():
+    old, new = f"{RULES}\n{SECTION}## End\n", f"{SECTION}{RULES}\n## End\n"
+    found = hunks.readable(LineDiff(old, new))
+    assert (found.removed, found.added) == (0, 0)
+    html = changes_table(found.rows, "1", "2", Marks())
+    kinds = [row.kind for row in found.rows]
+    assert kinds == ["arrived", *["moved"] * 4, *["same"] * 3, "gap", *["same"] * 3, "away", "same"]
+    assert '<tr class="gap"><td colspan="4"><a href="#L14">4 lines moved from line 14</a>' in html
+    assert '<td colspan="4" id="L14"><a href="#R1">4 lines moved to line 1</a>' in html
+    assert "<ins" not in html and "<del" not in html and html.count("Read the ticket first.") == 1
+
+
+def test_a_changed_line_beside_a_block_that_moved_keeps_its_other():
+    old = f"{RULES}Be kind to the customer.\n{SECTION}## End\n"
+    new = f"{SECTION}{RULES}Be very kind to the customer.\n## End\n"
+    rows = [row for row in rows_of(old, new) if row.kind in ("changed", "away")]
+    assert [(row.kind, row.old_number, row.new_number) for row in rows] == [
+        ("changed", 13, 17), ("away", 14, 1),
+    ]  # fmt: skip
+
+
+def test_blank_lines_between_changes_do_not_count():
+    found = hunks.readable(LineDiff("Be kind now.\n\nBe quick now.\n", "Be kind.\n\nBe quick.\n"))
+    assert [row.kind for row in found.rows] == ["changed", "same", "changed"]
+    assert hunks.counts(found) == "+2 −2" and hunks.counts(hunks.NO_LINES) == ""
+
+
+def test_unchanged_lines_open_until_they_are_too_many():
+    lines = "".join(f"{number}\n" for number in range(hunks.FOLDED_LINES_MAX + 4))
+    few, many = (rows_of(f"{text}old\n", f"{text}new\n")[0] for text in (lines[2:], lines + "x\n"))
+    assert (len(few.folded), few.left_out) == (hunks.FOLDED_LINES_MAX, hunks.FOLDED_LINES_MAX)
+    assert (many.folded, many.left_out) == ([], hunks.FOLDED_LINES_MAX + 2)
+    long = rows_of("long " * 9_000 + "\na\nb\nc\nold\n", "long " * 9_000 + "\na\nb\nc\nnew\n")
+    assert long[0].folded == () and long[0].left_out == 1
+    html = changes_table([few], "1", "2", Marks(), at="f1")
+    assert f"<summary>{few.left_out} lines unchanged</summary>" in html
+    assert '<tr id="f1R1"><td>1</td><td><a href="#f1R1">1</a></td>' in html
+
+
 @given(sentences, sentences)
 def test_neighbouring_segments_differ_and_none_is_empty(old, new):
     for row in rows_of(old, new):
@@ -263,6 +306,13 @@ class Table(HTMLParser):
             self.rows[-1][2][-1] += data
 
 
+# A case for each page that shows changes.
+HEADING, LONGER_HEADING = (
+    f"Be kind.\n\n## Write it{more}\n\nShort.\n" for more in ("", " Quote the customer")
+)
+HEADING_ROW = (["3", "3", "±", "## Write it Quote the customer\n"], [" Quote the customer"])
+
+
 def version_page(settings, old: str, new: str) -> str:
     write_version(settings.content, "ann", "x", "1.0.0", old)
     write_version(settings.content, "ann", "x", "1.1.0", new, description="Other.")
@@ -284,6 +334,12 @@ def test_the_page_of_a_version_says_what_changed(empty):
          ["<i>very ", "</i>"]),
     ]  # fmt: skip
     assert "<script" not in html.split('<table class="changes">')[1]
+
+
+def test_a_heading_that_gets_words_is_one_changed_line(empty):
+    html = version_page(empty, HEADING, LONGER_HEADING)
+    assert Table(html).rows[3][1:] == HEADING_ROW
+    assert 'Changes since 1.0.0 <span class="soft">+1 −1</span>' in html
 
 
 def test_a_page_without_changes_in_the_text_says_so(empty):

@@ -12,7 +12,7 @@ from builder.pipeline.build import build
 from builder.text.file_diff import COMPARED_BYTES_MAX
 from builder.text.hidden_chars import MARKS_MAX
 from publisher.web.compare import COMPARISONS_PER_MINUTE, ONLY_ONE, STEPS_MAX
-from tests.builder.render.test_hunks import Table
+from tests.builder.render.test_hunks import HEADING, HEADING_ROW, LONGER_HEADING, Table
 from tests.site.catalogue import (
     CALLED,
     CUT,
@@ -38,6 +38,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     for version, text in ("1.0.0", b"git log\n"), ("1.1.0", b"curl x\n"):
         files = {"a.sh": text * (COMPARED_BYTES_MAX // 14), "b.sh": text}
         write_version(hub.settings.content, "many", "large", version, "Use them.\n", files)
+    for version, text in ("1.0.0", HEADING), ("1.1.0", LONGER_HEADING):
+        write_version(hub.settings.content, "many", "heading", version, text)
     build(hub.settings, index=False)
     yield hub
     hub.close()
@@ -109,6 +111,21 @@ def test_what_cannot_be_compared(shared: Hub, path: str, status: int, sentence: 
     assert "<title>Compare versions · " in page.text
     assert "<table" not in page.text and "<script>" not in page.text
     assert "<title>Compare versions" in page.text  # nor are other words of the query in it
+
+
+def test_a_heading_that_gets_words_is_one_changed_line(shared: Hub):
+    (_, numbers_and_text, marked) = Table(ask(shared, "many/heading").text).rows[3]
+    cells, words = HEADING_ROW
+    assert (numbers_and_text, marked) == ([*cells, cells[-1]], words * 2)  # twice: side by side
+
+
+def test_it_gives_the_unified_diff(shared: Hub):
+    link = re.search(r'href="([^"]+)">Unified diff', ask(shared, FOLDER).text)[1]
+    assert link == f"{URL}/{FOLDER}?from=1.0.0&amp;to=1.1.0&amp;diff"
+    answer = shared.app.test_client().get(link.replace("&amp;", "&"))
+    assert answer.content_type == "text/plain; charset=utf-8"
+    published = f"api/v1/repos/{FOLDER}/versions/1.1.0.diff"
+    assert answer.data == Path(shared.settings.out, published).read_bytes()
 
 
 @pytest.mark.parametrize("query", ["", "?from=1.0.0&to=1.0.1", "?to=9.9.9"])

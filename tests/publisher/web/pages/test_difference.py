@@ -10,7 +10,13 @@ from builder.render import hunks
 from builder.render.pages import Pages
 from builder.text import line_diff
 from publisher.web.pages.difference import TextDifference, compare
-from tests.builder.render.test_hunks import SLOW_WORDS, Table
+from tests.builder.render.test_hunks import (
+    HEADING,
+    HEADING_ROW,
+    LONGER_HEADING,
+    SLOW_WORDS,
+    Table,
+)
 from tests.builder.text.test_line_diff import HOSTILE_PAIRS, limited_work, slow_pair
 from tests.support.catalogues import settings_in
 
@@ -39,6 +45,11 @@ def test_what_changed_is_marked_and_named(pages: Pages) -> None:
         ("changed", ["1", "1", "±", "Be very kind.\n"], [" very"]),
     ]
     assert 'class="soft"' not in html
+
+
+def test_a_heading_that_gets_words_is_one_changed_line(pages: Pages) -> None:
+    html = show(pages, compare(HEADING, LONGER_HEADING, "1.0.0", "your draft"))
+    assert Table(html).rows[3][1:] == HEADING_ROW
 
 
 @pytest.mark.parametrize("text", ["", "Same.", FULL_TEXT])
