@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from builder.model.answers import File, Repo, Version
 from builder.model.matching import version_file
@@ -31,6 +31,7 @@ PIXELS_MAX = 25_000_000
 LISTED_MAX = 40
 # The target of a Markdown link, or inline code. Escaping for HTML changes neither.
 _names_file = re.compile(rf"(?<=[(`])((?:\.{{1,2}}/)*(?:{PATH_PATTERN}))(?=[)`# ])")
+_place = re.compile(rf"({PATH_PATTERN}):(\d+)")
 _numbers = [f'<span id="L{at}"><a href="#L{at}">{at}</a>' for at in range(1, LINES_MAX + 1)]
 
 
@@ -68,6 +69,15 @@ class Files:
             return named
 
         return Markup(_names_file.sub(link, text))
+
+    def places(self, text: str) -> Markup:
+        """A text with places such as ``scripts/run.sh:12``, which lead to the lines of files."""
+
+        def link(found: re.Match[str]) -> str:
+            href = self._hrefs.get(found[1])
+            return f'<a href="{href}#L{found[2]}">{found[0]}</a>' if href else found[0]
+
+        return Markup(_place.sub(link, str(escape(text))))
 
     def panel(self) -> Markup | str:
         """The tree on the page of the version, which is that of the text; empty without files."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from builder.model.answers import ListedVersion, Repo, Version
+from builder.model.answers import LabelMove, ListedVersion, Repo, Version
 from builder.model.labels import Labels
 from builder.model.plural import counted, human_size
 from builder.model.records import Source
@@ -95,7 +95,7 @@ def version_page(
         outline=text.outline,
         facts=_facts(pages, version, version, shown_labels),
         files=text.files.panel(),
-        can_do=_can_do(pages, found, marks),
+        can_do=_can_do(pages, found, marks, text.files),
         changes=changes,
         counted_lines=counted_lines,
         diff_url=version.diff_url or "",
@@ -142,7 +142,7 @@ def repo_page(
         outline=text.outline,
         facts=_facts(pages, repo, latest, shown_labels, pulls, spark(by_day)),
         files=text.files.panel(),
-        can_do=_can_do(pages, found, marks),
+        can_do=_can_do(pages, found, marks, text.files),
         versions=lines(rows),
         all_versions=counted(len(entries), "version") if len(entries) > 1 else "",
         moves=_label_panel(pages, repo, entries, labels, marks),
@@ -192,26 +192,32 @@ def _line(text: str) -> str:
     return one_line(text, SHORTENED_CHARS)
 
 
-def _can_do(pages: Pages, found: Findings | None, marks: Marks) -> Markup | str:
-    return "" if found is None else pages.macro("can_do.html", "can_do")(found, marks)
+def _can_do(pages: Pages, found: Findings | None, marks: Marks, files: Files) -> Markup | str:
+    if found is None:
+        return ""
+    return pages.macro("can_do.html", "can_do")(found, marks, files.places)
 
 
 # What one does with the text, and the facts of a version
 
 
-def _followed(labels: Labels) -> str:
-    """The label that commands name: ``production``, else the one moved last; empty without any."""
+def _followed(labels: Labels) -> LabelMove | None:
+    """The label that commands name: ``production``, else the one moved last."""
     moves = labels.current.values()
-    last = max(moves, key=lambda move: (move.label == PRODUCTION, move.moved_at), default=None)
-    return last.label if last else ""
+    return max(moves, key=lambda move: (move.label == PRODUCTION, move.moved_at), default=None)
 
 
 def _use(
-    pages: Pages, one: Repo | Version, version: str, pinned_url: str = "", label: str = ""
+    pages: Pages,
+    one: Repo | Version,
+    version: str,
+    pinned_url: str = "",
+    followed: LabelMove | None = None,
 ) -> Markup:
     """The bar with the ways to use a version; or a prompt, by a label if it has any, whose latest
     ``version`` keeps the address ``pinned_url``.
     """
+    label = followed.label if followed else ""
     ref = label or ("" if pinned_url else version)
     id = f"{one.owner}/{one.name}{ref and '@'}{ref}"
     at = {"owner": one.owner, "name": one.name, "label": label}
@@ -225,6 +231,7 @@ def _use(
         version=version,
         raw_url=pages.links.file("label_raw", **at) if label else one.raw_url,
         label=label,
+        named=(followed and followed.version) or "",
         folder_files=f"{len(one.files) + 1} files" if one.files else "",
         plugin=plugin,
         # Both have quotation marks. Without them, most values need no escaping.

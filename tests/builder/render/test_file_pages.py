@@ -91,7 +91,7 @@ def test_markdown_is_read_and_shown_as_it_is(empty):
 
 
 def test_a_tree_leads_to_the_files(empty):
-    files = {"a/b/run.sh": b"#!/bin/sh\n", "x.png": png(7, 5), "a/c.md": b""}
+    files = {"a/b/run.sh": b"#!/bin/sh\nrm x", "x.png": png(7, 5), "a/c.md": b""}
     text = "See [a](./a/c.md), `x.png` and [b](no.md).\n"
     site = site_of(empty, files, text)
     names = ["SKILL.md", "x.png", "c.md", "run.sh "]
@@ -104,8 +104,9 @@ def test_a_tree_leads_to_the_files(empty):
     for page in ("ann/x", "ann/x/1.0.0"):
         shown = site[page].partition('id="prompt"')[2].partition("</pre>")[0]
         assert links(shown) == [(f"{PAGES}/a/c.md", "a"), (f"{PAGES}/x.png", "x.png")]
-        assert f"4 files, {len(text) + 34} bytes, 1 executable" in words(site[page])
+        assert f"4 files, {len(text) + 38} bytes, 1 executable" in words(site[page])
         assert 'and <a href="#files">3 files</a>' in site[page]
+        assert f'<a href="{PAGES}/a/b/run.sh#L2">a/b/run.sh:2</a>' in site[page]
         assert '1.0.0.skill.zip" download="x.zip">Download folder (.zip, 4 files)</a>' in site[page]
         assert site[page].index(">Install</label>") < site[page].index(">Copy</label>")
 
@@ -152,7 +153,8 @@ def test_commands_follow_production_or_else_the_label_moved_last(empty):
     page("1.3.0", "production")
     use = page("1.4.0", "gamma")
     for command in (
-        "npx skills add https://hub.example/ann/x/labels/production ",
+        "npx skills add https://hub.example/ann/x/labels/production "
+        "An Agent Skill that follows the label production , now 1.3.0.",
         "repos/ann/x/labels/production.txt ",
         "hub pull ann/x --label production ",
         'hub.get("ann/x@production")',
