@@ -27,8 +27,8 @@ class Entry(NamedTuple):
 
     ``title`` includes the name. ``added``: the stems by the best place of each. ``stems`` and
     ``words``: all words, stemmed and as written.
-    ``beginnings``: prefixes of the title's words. ``whole``: the title and the names, each joined
-    into one word.
+    ``title_words``: those of the title, as written; ``beginnings``: their prefixes. ``whole``: the
+    title and the names, each joined into one word.
     ``order``: for each order of lists, a 64-bit number; greater ones come first.
     """
 
@@ -40,6 +40,7 @@ class Entry(NamedTuple):
     added: dict[str, set[str]]
     stems: set[str]
     words: set[str]
+    title_words: set[str]
     beginnings: set[str]
     whole: set[str]
     order: dict[str, int]
@@ -69,6 +70,7 @@ def entry_of(
         added=added,
         stems=every | placed | owner,
         words=surfaces | title_surfaces | owner_surfaces,
+        title_words=title_surfaces,
         beginnings={
             word[:end]
             for word in title_surfaces

@@ -35,8 +35,8 @@ SYNONYM_SHARE = 0.5
 # The value of a longer word that begins with the last one: in a title, elsewhere.
 BEGINNING_VALUE = 7
 BEGINNING_ELSEWHERE_VALUE = 3
-# Added to the value of a word in the form of the query.
-EXACT_VALUE = 0.25
+# Added to the value of a word in the form of the query, and once more in a title.
+EXACT_VALUE = 0.125
 # Greater than any sum of the above.
 WHOLE_SCORE = 1 << 14
 # Added for a repo with all words, so that those with only some of them follow.

@@ -71,6 +71,7 @@ def _schema() -> Schema:
         "text",
         "long_text",
         "word",
+        "title_word",
         "start",
         "beginning",
         "whole",
@@ -120,6 +121,7 @@ def _fields(entry: Entry) -> dict[str, str | int | list[str]]:
         **{place: " ".join(stems) for place, stems in entry.added.items()},
         "long_text" if entry.is_long else "text": " ".join(entry.stems),
         "word": " ".join(entry.words),
+        "title_word": " ".join(entry.title_words),
         "start": " ".join(starts.union(map(itemgetter(0), starts))),
         "beginning": " ".join(entry.beginnings),
         "whole": " ".join([EVERY, *entry.whole]),
@@ -386,8 +388,11 @@ def _ways(target: Target) -> list[Query]:
         for stem, share in target.shares()
     ]
     if target.surface:
-        exact = _all([_any(_anywhere(target.stems[0])), _term("word", target.surface)])
-        ways[0].append(_worth(exact, EXACT_VALUE * target.rarity))
+        own = _any(_anywhere(target.stems[0]))
+        once, twice = (int(times * EXACT_VALUE * target.rarity) for times in (1, 2))
+        for place, score in (("word", once), ("title_word", twice - once)):
+            if score:
+                ways[0].append(_worth(_all([own, _term(place, target.surface)]), score))
     if target.prefix:
         elsewhere = _with_prefix(target.prefix)
         ways.append([_worth(elsewhere, BEGINNING_ELSEWHERE_VALUE * target.rarity)])

@@ -35,7 +35,7 @@ SCHEMA = fields.Schema(
     owner=fields.ID,
     **{
         name: fields.KEYWORD
-        for name in (*ADDED_VALUES, "text", "long_text", "word", "beginning", "whole")
+        for name in (*ADDED_VALUES, "text", "long_text", "word", "title_word", "beginning", "whole")
     },
 )
 
@@ -62,6 +62,7 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
                 owner=entry.owner,
                 tag=" ".join(entry.tags),
                 word=" ".join(entry.words),
+                title_word=" ".join(entry.title_words),
                 beginning=" ".join(entry.beginnings),
                 whole=" ".join(entry.whole),
                 **{place: " ".join(stems) for place, stems in entry.added.items()},
@@ -185,8 +186,9 @@ class WhooshReader:
                 for number in self._holding(place, stem):
                     own[number] += added
             if target.surface and stem == target.stems[0]:
-                for number in own.keys() & {*self._holding("word", target.surface)}:
-                    own[number] += EXACT_VALUE
+                for place in ("word", "title_word"):
+                    for number in own.keys() & {*self._holding(place, target.surface)}:
+                        own[number] += EXACT_VALUE
             for number, value in own.items():
                 values[number] = max(values.get(number, 0), share * value)
         return values

@@ -82,6 +82,40 @@ def test_every_option_can_be_reached_and_only_one_is_selected(visits):
         expect(chosen).to_have_attribute("id", options.nth(number).get_attribute("id"))
 
 
+def test_the_list_has_a_tag_and_ends_with_all_results(visits, hub):
+    page = visits.open("/tags")
+    type_query(page, "revie")
+    await_results(page, "revie")
+    total = hub.get("/api/v1/repos", params={"q": "revie"}).json()["meta"]["total"]
+    options = page.get_by_role("option")
+    expect(options.last).to_have_text(f"All {total} results")
+    expect(options.first).to_contain_text("prompt · ")
+    expect(page.get_by_role("option", name="review tag", exact=True)).to_be_visible()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=revie")
+
+
+@pytest.mark.usefixtures("installed_tools")
+@pytest.mark.parametrize("host", ["visits", "static_visits"])
+def test_results_with_some_of_the_words_are_apart(request, host):
+    page = request.getfixturevalue(host).open("/search?q=sql+review")
+    best, others = page.locator("#found > ol").all()
+    expect(page.get_by_role("heading", name="With some of the words")).to_be_visible()
+    expect(best.locator("h3").first).to_contain_text("SQL query review")
+    assert others.locator("li").count() > 0
+    page.locator("#q").fill("review")
+    expect(page.get_by_role("heading", name="With some of the words")).to_be_hidden()
+
+
+def test_the_reason_leads_to_its_line(visits):
+    page = visits.open("/search?q=aggregate")
+    link = page.locator("#found .why a").first
+    assert re.search(r"/mara-okafor/sql-review#:~:text=[^-]+$", link.get_attribute("href"))
+    link.click()
+    page.wait_for_url(f"**/{SQL_REVIEW}**")
+
+
 def test_escape_closes_and_then_clears(visits):
     page = visits.open("/")
     type_query(page, "review")

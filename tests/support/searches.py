@@ -37,6 +37,7 @@ LINES = [
     _line("fay/mail-rules", "Sort mail", "Sorts an inbox by topics.", "mail"),
     _line("fay/arabic", "مراجعة الرسالة", "تدقيق النص بالكامل.", "writing"),
     _line("fay/video", "Video storyboard", "Draws a video, scene by scene.", "video"),
+    _line("gus/scales", "F lesson", "Ten scales at school."),
     _line("eve/text", "Ledger", "Sums up a month.", words="c++ invoices quarterly"),
 ]  # fmt: skip
 
@@ -120,6 +121,8 @@ CASES = [
     # The form of the query before other forms of a word
     Case("upgrades", "eve/node"),
     Case("sums", "ann/digest eve/text"),
+    Case("lesson", "gus/scales eve/fsharp"),
+    Case("lessons", "eve/fsharp gus/scales"),
     # All words before some of them
     Case("email customer", "ann/cold-email ann/digest bob/sales", with_all=1),
     Case("improve the review", "bob/cv bob/sql cleo/review", with_all=3),

@@ -238,8 +238,7 @@ export class Catalogue {
 
   /** The best value of a target in each repo. */
   #values({ stems, prefix, surface: written }) {
-    const [best, own] = [new Map(), new Map()];
-    const exact = new Set();
+    const [best, own, exact] = [new Map(), new Map(), new Map()];
     const isShort = prefix.length <= RULES.BEGINNING_CHARS_MAX;
     const raise = (values, number, value) => values.set(number, Math.max(values.get(number) ?? 0, value));
     for (const [{ surface, stem }, postings] of this.#postings) {
@@ -251,10 +250,10 @@ export class Catalogue {
         if (at === 0) raise(own, number, value);
         else if (at > 0) raise(best, number, value * RULES.SYNONYM_SHARE);
         else raise(best, number, isShort && value >= VALUES.title ? RULES.BEGINNING_VALUE : RULES.BEGINNING_ELSEWHERE_VALUE);
-        if (surface === written) exact.add(number);
+        if (surface === written) raise(exact, number, value >= VALUES.title ? 2 : 1);
       }
     }
-    for (const [number, value] of own) raise(best, number, value + (exact.has(number) ? RULES.EXACT_VALUE : 0));
+    for (const [number, value] of own) raise(best, number, value + RULES.EXACT_VALUE * (exact.get(number) ?? 0));
     return best;
   }
 
@@ -308,18 +307,14 @@ export class Catalogue {
     const halvings = ({ count }) => Math.log2(this.repos.length / count);
     const least = Math.max(0.5, Math.min(...rare.map(halvings)));
     const known = rare.filter(({ isCorrected }) => !isCorrected).map(halvings);
-    const chosen = [...rare, ...frequent];
-    const isBeside = known.length && chosen.some(({ isCorrected }) => isCorrected);
-    return chosen.map((one, at) => {
+    const times = [...rare, ...frequent].some(({ isCorrected }) => isCorrected) ? RULES.KNOWN_TIMES : 1;
+    return [...rare, ...frequent].map((one, at) => {
       const isFrequent = at >= rare.length;
       const isLower = one.isCorrected && known.length;
-      const bits = isLower ? Math.min(halvings(one), ...known) : halvings(one);
+      const bits = Math.min(halvings(one), ...(isLower ? known : []));
       const steps = RULES.RARITY_STEPS * (isFrequent ? RULES.FREQUENT_SHARE : 1);
-      const weight = Math.min(RULES.WEIGHT_MAX, Math.max(1, Math.round(bits / least)));
-      return {
-        ...one, rarity: Math.max(1, Math.round(bits * steps)),
-        weight: isFrequent ? 0 : isLower ? 1 : weight * (isBeside ? RULES.KNOWN_TIMES : 1),
-      };
+      const weight = times * Math.min(RULES.WEIGHT_MAX, Math.max(1, Math.round(bits / least)));
+      return { ...one, rarity: Math.max(1, Math.round(bits * steps)), weight: isFrequent ? 0 : isLower ? 1 : weight };
     });
   }
 

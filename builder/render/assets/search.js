@@ -7,7 +7,7 @@
 import { byId, element } from "./site.js";
 
 const WAIT_MS = 120;
-const SUGGESTIONS = 8;
+const SUGGESTIONS = 5;
 export const SHOWN_AT_ONCE = 50;
 
 export const { root, queries } = document.documentElement.dataset;

@@ -218,9 +218,13 @@ class Catalogue:
             own: dict[int, int] = {}
             for number, value in self._places(self._forms(stem)):
                 own[number] = max(own.get(number, 0), value)
-            exact = set() if at else dict(self._places(self.written.get(target.surface, ()))).keys()
+            exact: dict[int, int] = {}
+            for number, value in (
+                self._places(self.written.get(target.surface, ())) if not at else ()
+            ):
+                exact[number] = max(exact.get(number, 0), 1 + (value >= VALUES["title"]))
             for number, value in own.items():
-                value = value * share + RULES["EXACT_VALUE"] * (number in exact)
+                value = value * share + RULES["EXACT_VALUE"] * exact.get(number, 0)
                 best[number] = max(best.get(number, 0), value)
         return best
 

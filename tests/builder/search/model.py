@@ -79,7 +79,8 @@ def value_of(entry: Entry, target: Target) -> float:
             value = LONG_TEXT_VALUE if entry.is_long else TEXT_VALUE
             value += sum(added for place, added in ADDED_VALUES.items()
                          if stem in entry.added.get(place, ()))  # fmt: skip
-            exact = EXACT_VALUE * (target.surface in entry.words)
+            forms = target.surface in entry.words, target.surface in entry.title_words
+            exact = EXACT_VALUE * sum(forms)
             values.append(value / 2 if at else value + exact)
     if target.prefix:
         if target.prefix in entry.beginnings:
