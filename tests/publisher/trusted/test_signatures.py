@@ -17,7 +17,7 @@ from publisher.trusted.id_tokens import RSA_BITS_MIN, TOKEN_BYTES_MAX, KeyRing, 
 from publisher.trusted.issuers import DEFAULT_ISSUERS
 from tests.publisher.trusted.conftest import Verifier
 from tests.support.catalogues import BASE_URL
-from tests.support.issuer import MISSING, Key, claims_of, make_key
+from tests.support.issuer import KEYS, MISSING, Key, claims_of, make_key
 
 
 def forge(claims: dict, header: Any, sign: Callable[[bytes], bytes]) -> str:
@@ -85,6 +85,13 @@ def test_signed_with_a_key_that_is_too_short(either: Verifier):
     weak = jwk.generate_key("RSA", RSA_BITS_MIN - 8)
     either.live.keys.insert(0, Key("weak", "RS256", weak))
     assert "does not publish" in str(either.refusal(either.token()))
+
+
+def test_signed_with_a_key_for_encryption(either: Verifier):
+    public = either.live.keys[0].public_jwk() | {"key_ops": ["encrypt"]}
+    del public["use"]
+    either.live.replace(KEYS, {"keys": [public]})
+    assert "not signed by" in str(either.refusal(either.token()))
 
 
 @pytest.mark.parametrize("header", [["alg"], "alg", 7, None])

@@ -5,10 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-import requests
 import yaml
 
-from builder.model.service_urls import TRUSTED_URL
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
@@ -239,25 +237,6 @@ def test_a_branch_that_is_emptied_is_any(people: People, owner: Visitor) -> None
     rule, _ = yaml.safe_load(workflow_of(page))["publish-prompts"]["rules"]
     assert rule["if"].startswith("$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH && ")
     assert [one.branch for one in publishers_of(people, owner.handle)] == ["", ""]
-
-
-def test_only_jobs_of_the_branch_publish(people: People, owner: Visitor) -> None:
-    project = next(_projects)
-    add(owner, project=project, branch="release", repo="review")
-
-    def exchange(ref: str) -> requests.Response:
-        workflow = f"{project}/.github/workflows/publish.yml@{ref}"
-        token = people.github.token(
-            aud=people.url, repository=project, ref=ref, job_workflow_ref=workflow
-        )
-        sent = {"token": token, "repo": f"{owner.handle}/review"}
-        return people.server.request("POST", TRUSTED_URL, json=sent)
-
-    for ref in ("refs/heads/main", "refs/tags/release"):
-        refused = exchange(ref)
-        assert refused.status_code == 403 and f"on {ref}," in refused.text
-    assert exchange("refs/heads/release").status_code == 200
-    assert "publish.yml on refs/heads/release" in owner.get("/account/security").words
 
 
 @pytest.mark.parametrize(
