@@ -32,7 +32,10 @@ LISTED_MAX = 40
 # The target of a Markdown link, or inline code. Escaping for HTML changes neither.
 _names_file = re.compile(rf"(?<=[(`])((?:\.{{1,2}}/)*(?:{PATH_PATTERN}))(?=[)`# ])")
 _place = re.compile(rf"({PATH_PATTERN}):(\d+)")
-_numbers = [f'<span id="L{at}"><a href="#L{at}">{at}</a>' for at in range(1, LINES_MAX + 1)]
+# The keyboard passes over the numbers: Tab would otherwise stop at each line of a file.
+_numbers = [
+    f'<span id="L{at}"><a href="#L{at}" tabindex="-1">{at}</a>' for at in range(1, LINES_MAX + 1)
+]
 
 
 class Files:

@@ -45,9 +45,9 @@ def told(html: str) -> str:
 
 # The name, the bytes, what the page shows or says, and whether the file opens as text.
 FILES = {
-    "code": ("a.py", b"x = 1\n\nif x < 2:\n", '<a href="#L3">3</a>if x &lt; 2:', True),
-    "a line without end": ("a.py", b"1\n2", 'id="L2"><a href="#L2">2</a>2\n', True),
-    "an unknown name": ("a.xyz", b"1", '<a href="#L1">1</a>1', False),
+    "code": ("a.py", b"1\n\nif x < 2:\n", '<a href="#L3" tabindex="-1">3</a>if x &lt; 2:', True),
+    "a line without end": ("a.py", b"1\n2", 'id="L2"><a href="#L2" tabindex="-1">2</a>2\n', True),
+    "an unknown name": ("a.xyz", b"1", '<a href="#L1" tabindex="-1">1</a>1', False),
     "an empty file": ("a.txt", b"", "This file is empty. Open the whole file .", True),
     "html": ("a.html", b"<script>alert(1)</script>", "</a>&lt;script&gt;alert(1)", True),
     "svg": ("a.svg", b"<svg onload=alert(1)>", "</a>&lt;svg onload", True),
@@ -86,7 +86,7 @@ def test_markdown_is_read_and_shown_as_it_is(empty):
     to = [(f"{PAGES}/b.sh", "up"), (f"{PAGES}/d/c.md", "c.md"), (f"{PAGES}/d/c.md", "d/c.md")]
     assert links(reading) == to
     assert "<kbd><u>`</u><a" in reading and 'id="part-1"' in reading
-    assert '<span id="L1"><a href="#L1">1</a># A &lt;b&gt;\n</span>' in source
+    assert '<span id="L1"><a href="#L1" tabindex="-1">1</a># A &lt;b&gt;\n</span>' in source
     assert "<img" not in main(html)
 
 
