@@ -253,9 +253,19 @@ class Builds(Contents):
 
     @rule(number=numbers, is_hinted=st.booleans())
     def build_after_a_file_was_lost(self, number, is_hinted):
-        files = sorted(path for path in Path(self.settings.out).rglob("*.*") if path.is_file())
+        files = sorted(filter(self.can_return, Path(self.settings.out).rglob("*.*")))
         self.pick(files, number).unlink()
         self.build(self.touched if is_hinted and self.is_hint_complete else None, check_seconds=60)
+
+    def can_return(self, path: Path) -> bool:
+        """True for a file of the site whose prompt, if it has one, is still in the content. The
+        files of one that is gone stay for a build, and what they name cannot be written again.
+        """
+        found = match_file(str(path.relative_to(self.settings.out)))
+        at = found.params if found else {}
+        repo = self.root / at.get("owner", "") / at.get("name", "")
+        is_gone = "name" in at and not [*repo.glob("*.json"), *repo.glob("withdrawn/*.json")]
+        return path.is_file() and not is_gone
 
     def build(self, hint: set[tuple[str, str]] | None, **options: object) -> None:
         wait_for_tick(self.folder)
