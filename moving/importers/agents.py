@@ -36,6 +36,11 @@ _toml_block = re.compile(
 )
 _yaml_block = re.compile(r"(---[ \t]*\r?\n)(.*?)(^---[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
 _open_header = re.compile(r"(?:[A-Za-z_][\w.-]*:[^\n]*\n(?:[ \t][^\n]*\n)*)+---[ \t]*\r?\n")
+# Tools that search for a line that begins with --- read a longer one as the end, too.
+_long_end = re.compile(
+    r"(---[ \t]*\r?\n\s*+(?:[A-Za-z_][\w.-]*:[^\n]*\n(?:[ \t][^\n]*\n|\r?\n)*+)++)"
+    r"-{4,}[ \t]*(?=\r?\n)"
+)
 _no_break = re.compile(r"(?m)^([A-Za-z_][\w.-]*:)\xa0+")
 _next_entry = re.compile(r"(?m)^(?=[^\s#])")
 _key = re.compile(r"[A-Za-z_][\w.-]*")
@@ -89,6 +94,8 @@ def repair(text: str) -> tuple[str, list[str]]:
             return text, ["Its front matter has a date, which JSON lacks: it was kept as text."]
         except ValueError as error:
             return text, [f"The front matter was kept as text: {error}."]
+    if found := _long_end.match(text):
+        text = f"{found[1]}---{text[found.end() :]}"
     block = _yaml_block.match(text)
     if not block:
         return text, []

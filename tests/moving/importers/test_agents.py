@@ -85,6 +85,7 @@ def test_a_repository_with_files_of_each_tool(root):
         ("---\ndescription:\xa0Use when: now\n---\n", {"description": "Use when: now"}),
         ('\ufeff---\nname: "a"\n---\n', {"name": "a"}),
         ('+++\nname = "a"\n+++\n', {"name": "a"}),
+        ("---\n\nname: a\ntools:\n  - b\n-------\n", {"name": "a", "tools": ["b"]}),
         ("---\ntools:\n\t- Read\nname: x\n---\n", {"tools": ["Read"], "name": "x"}),
         (
             "---\nname: x\nabout: Use when: a\n\n  <b>\n  c: [d\n---\n",
