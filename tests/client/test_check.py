@@ -61,14 +61,14 @@ def test_a_folder(each: Client, publishing: Hub) -> None:
     ]
     said = {line.split(": ")[0]: line for line in done.err.splitlines()}
     assert [*said] == [
-        "prompts/Upper.md", "prompts/broken.md:3", "prompts/empty.md", "prompts/latin.md",
+        "prompts/Upper.md", "prompts/broken.md:2", "prompts/empty.md", "prompts/latin.md",
         "prompts/sub/below.md", "prompts/tone.md",
     ]  # fmt: skip
     assert f"error: {NOT_NAMED}" in said["prompts/Upper.md"]
     assert f"warning: {NOT_NAMED}" in said["prompts/sub/below.md"]
     assert "error: the file is empty" in said["prompts/empty.md"]
     assert "error: the file is not UTF-8" in said["prompts/latin.md"]
-    assert "error: The front matter cannot be read" in said["prompts/broken.md:3"]
+    assert "error: The front matter cannot be read" in said["prompts/broken.md:2"]
     assert "warning: Front matter: Ignored unknown" in said["prompts/tone.md"]
     assert publishing.server.get("/api/v1/repos/ada/young").status_code == 404
 
@@ -114,7 +114,7 @@ def test_pushes(client: Client, publishing: Hub) -> None:
     assert hub.run(*push, tone, "", "minor", "--bump", "auto").status == 2
     assert hub.run(*push, tone, "--label", "latest").status == 2
     assert hub.run(*push, tone, "", "--bump", "auto").text == f"{repo} 2.0.0\n"
-    assert "standard input:3: error: The front" in (
+    assert "standard input:2: error: The front" in (
         hub.run(*push, "-", stdin=FOLDER["prompts/broken.md"]).err
     )
 
