@@ -15,6 +15,7 @@ from builder.text.words import distinct_words, whole_of
 LONG_TEXT_CHARS = 4_000
 SHORT_TITLE_WORDS_MAX = 4
 BEGINNING_CHARS_MAX = 8
+TITLE_END = "="  # in no word
 # The value of a word, by its best place. Every word is in the text, which here means all words of
 # the repo; other places add to that.
 TEXT_VALUE = 6
@@ -27,8 +28,8 @@ class Entry(NamedTuple):
 
     ``title`` includes the name. ``added``: the stems by the best place of each. ``stems`` and
     ``words``: all words, stemmed and as written.
-    ``title_words``: those of the title, as written; ``beginnings``: their prefixes. ``whole``: the
-    title and the names, each joined into one word.
+    ``beginnings``: prefixes of the title's words, and the words themselves with TITLE_END.
+    ``whole``: the title and the names, each joined into one word.
     ``order``: for each order of lists, a 64-bit number; greater ones come first.
     """
 
@@ -40,7 +41,6 @@ class Entry(NamedTuple):
     added: dict[str, set[str]]
     stems: set[str]
     words: set[str]
-    title_words: set[str]
     beginnings: set[str]
     whole: set[str]
     order: dict[str, int]
@@ -70,12 +70,12 @@ def entry_of(
         added=added,
         stems=every | placed | owner,
         words=surfaces | title_surfaces | owner_surfaces,
-        title_words=title_surfaces,
         beginnings={
             word[:end]
             for word in title_surfaces
             for end in range(1, min(len(word), BEGINNING_CHARS_MAX) + 1)
-        },
+        }
+        | {word + TITLE_END for word in title_surfaces},
         whole={whole_of(part) for part in (line.title, line.name, f"{line.owner} {line.name}")},
         order=order or dict.fromkeys(SORTS, 0),
     )

@@ -23,6 +23,7 @@ from builder.search.entries import (
     BEGINNING_CHARS_MAX,
     LONG_TEXT_VALUE,
     TEXT_VALUE,
+    TITLE_END,
     Entry,
 )
 from builder.search.plan import (
@@ -71,7 +72,6 @@ def _schema() -> Schema:
         "text",
         "long_text",
         "word",
-        "title_word",
         "start",
         "beginning",
         "whole",
@@ -121,7 +121,6 @@ def _fields(entry: Entry) -> dict[str, str | int | list[str]]:
         **{place: " ".join(stems) for place, stems in entry.added.items()},
         "long_text" if entry.is_long else "text": " ".join(entry.stems),
         "word": " ".join(entry.words),
-        "title_word": " ".join(entry.title_words),
         "start": " ".join(starts.union(map(itemgetter(0), starts))),
         "beginning": " ".join(entry.beginnings),
         "whole": " ".join([EVERY, *entry.whole]),
@@ -390,9 +389,10 @@ def _ways(target: Target) -> list[Query]:
     if target.surface:
         own = _any(_anywhere(target.stems[0]))
         once, twice = (int(times * EXACT_VALUE * target.rarity) for times in (1, 2))
-        for place, score in (("word", once), ("title_word", twice - once)):
+        in_title = _term("beginning", target.surface + TITLE_END)
+        for exact, score in ((_term("word", target.surface), once), (in_title, twice - once)):
             if score:
-                ways[0].append(_worth(_all([own, _term(place, target.surface)]), score))
+                ways[0].append(_worth(_all([own, exact]), score))
     if target.prefix:
         elsewhere = _with_prefix(target.prefix)
         ways.append([_worth(elsewhere, BEGINNING_ELSEWHERE_VALUE * target.rarity)])

@@ -14,6 +14,7 @@ from builder.search.entries import (
     BEGINNING_CHARS_MAX,
     LONG_TEXT_VALUE,
     TEXT_VALUE,
+    TITLE_END,
     Entry,
 )
 from builder.search.plan import (
@@ -35,7 +36,7 @@ SCHEMA = fields.Schema(
     owner=fields.ID,
     **{
         name: fields.KEYWORD
-        for name in (*ADDED_VALUES, "text", "long_text", "word", "title_word", "beginning", "whole")
+        for name in (*ADDED_VALUES, "text", "long_text", "word", "beginning", "whole")
     },
 )
 
@@ -62,7 +63,6 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
                 owner=entry.owner,
                 tag=" ".join(entry.tags),
                 word=" ".join(entry.words),
-                title_word=" ".join(entry.title_words),
                 beginning=" ".join(entry.beginnings),
                 whole=" ".join(entry.whole),
                 **{place: " ".join(stems) for place, stems in entry.added.items()},
@@ -186,8 +186,9 @@ class WhooshReader:
                 for number in self._holding(place, stem):
                     own[number] += added
             if target.surface and stem == target.stems[0]:
-                for place in ("word", "title_word"):
-                    for number in own.keys() & {*self._holding(place, target.surface)}:
+                in_title = self._holding("beginning", target.surface + TITLE_END)
+                for holding in (self._holding("word", target.surface), in_title):
+                    for number in own.keys() & {*holding}:
                         own[number] += EXACT_VALUE
             for number, value in own.items():
                 values[number] = max(values.get(number, 0), share * value)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from builder.model.search_records import Facet, Facets
-from builder.search.entries import ADDED_VALUES, LONG_TEXT_VALUE, TEXT_VALUE, Entry
+from builder.search.entries import ADDED_VALUES, LONG_TEXT_VALUE, TEXT_VALUE, TITLE_END, Entry
 from builder.search.plan import (
     ALL_SCORE,
     BEGINNING_ELSEWHERE_VALUE,
@@ -79,7 +79,7 @@ def value_of(entry: Entry, target: Target) -> float:
             value = LONG_TEXT_VALUE if entry.is_long else TEXT_VALUE
             value += sum(added for place, added in ADDED_VALUES.items()
                          if stem in entry.added.get(place, ()))  # fmt: skip
-            forms = target.surface in entry.words, target.surface in entry.title_words
+            forms = target.surface in entry.words, target.surface + TITLE_END in entry.beginnings
             exact = EXACT_VALUE * sum(forms)
             values.append(value / 2 if at else value + exact)
     if target.prefix:
