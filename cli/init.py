@@ -32,6 +32,8 @@ from publisher.write.store_protocol import FolderStore
 PARTS = Path(__file__).parent / "new_hub"
 # The first import of a collection must not meet this name.
 FIRST_PROMPT = "summarize-for-a-busy-reader"
+# The name of a folder that can be read as words.
+_is_plain = re.compile("[a-z0-9 -]+").fullmatch
 JOBS = {".github/workflows/hub.yml": "github.yml", ".gitlab-ci.yml": "gitlab.yml"}
 # A line of .gitattributes: git must not change line ends, since a text's hash covers its bytes.
 KEEP_BYTES = "content/** -text\n"
@@ -78,7 +80,8 @@ def init(
         raise click.BadParameter(f"{spec!r} is nothing that pip installs.", param_hint="--package")
     name = os.fsencode(os.path.basename(os.path.abspath(directory))).decode("utf-8", "replace")
     words = {"@NAME@": name, "@OWNER@": owner, "@PACKAGE@": spec}
-    chosen = {"site-name": name, "default-owner": owner}
+    words_of = name.replace("-", " ").capitalize() if _is_plain(name) else name
+    chosen = {"site-name": words_of, "default-owner": owner}
     texts = {
         FILE_NAME: config_text(schema_of(group), chosen),
         "README.md": _filled("README.md", words),

@@ -30,7 +30,9 @@ from builder.text.intro import intro
 
 # The home page shows so many prompts of each list.
 HOME_ROWS = 6
-HOME_TAGS = 10
+HOME_TAGS = 6
+# A tag of fewer prompts leads nowhere new.
+TAG_PROMPTS_MIN = 3
 # With fewer tags, an index of letters would not help.
 TAGS_BY_LETTER_MIN = 25
 
@@ -46,7 +48,11 @@ def write_home(state: State, site: Site, pages: Pages) -> None:
     page = pages.render(
         "home.html",
         intro=intro(state.home()[1]),
-        tags=[Tag(name, count) for name, count in state.tags.counts()[:HOME_TAGS]],
+        tags=[
+            Tag(name, count)
+            for name, count in state.tags.counts()[:HOME_TAGS]
+            if count >= TAG_PROMPTS_MIN
+        ],
         repos_count=repos_count,
         tabs=_tabs_of_home(state, repos_count),
         has_pulls=bool(first and first.pulls),

@@ -2,16 +2,14 @@
 
 import os
 
-import msgspec
-
 from builder.model.answers import ErrorBody
-from builder.model.errors import STATUS
 from builder.model.messages import MESSAGES
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import api_page, clients, colours, connect, feeds, openapi
+from builder.render import clients, colours, connect, feeds, openapi
 from builder.render.envelopes import error_envelope
 from builder.render.pages import ASSETS, pages_of
+from builder.render.picture import picture
 from builder.search.rules import search_rules
 from builder.store.site import Site
 
@@ -28,7 +26,6 @@ _ASSET_ROUTES = (
     "editor_files_script",
     "marked_text_script",
     "codemirror_script",
-    "picture",
 )
 
 
@@ -37,12 +34,8 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     pages = pages_of(settings)
     document = openapi.document(settings)
     site.write_fixed("openapi", document)
-    api = api_page.describe(msgspec.json.decode(document), STATUS)
-    site.write_fixed("api_page", pages.render("docs.html", api=api))
     site.write_fixed("server_json", connect.server_json(settings))
     site.write_fixed("robots", feeds.robots(settings))
-    page = pages.render("connect.html", snippets=connect.snippets(settings))
-    site.write_fixed("connect", page)
     site.write_fixed("search_page", pages.render("search.html"))
     site.write_fixed("not_found_page", pages.render("404.html"))
     site.write_fixed("unavailable_page", pages.render("503.html"))
@@ -59,6 +52,7 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     for route, data in {
         "stylesheet": colours.stylesheet(settings.accent),
         "icon": colours.icon(settings.accent),
+        "picture": picture(settings.site_name),
         "catalogue_script": clients.search_script(rules),
         "client": shell.script,
         "client_release": shell.script,

@@ -1,4 +1,4 @@
-"""Numbers with their nouns, and lists, for messages. Pure."""
+"""Numbers with their nouns, lists and dates, for messages. Pure."""
 
 from collections.abc import Sequence
 
@@ -19,3 +19,11 @@ def human_size(size: int) -> str:
     if size < 1024:
         return f"{size} bytes" if size != 1 else "1 byte"
     return f"{size / 1024:.1f} KiB"
+
+
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+
+
+def day(time: str) -> str:
+    """The day of an RFC 3339 time, for people: ``28 Nov 2026``."""
+    return f"{time[8:10].lstrip('0')} {_MONTHS[int(time[5:7]) - 1]} {time[:4]}"

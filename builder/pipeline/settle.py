@@ -17,6 +17,7 @@ from collections.abc import Callable
 from builder.emit.catalogue import write_home, write_hub, write_lines, write_llms, write_sitemap
 from builder.emit.history import task_as_remembered
 from builder.emit.lists import find_stale, write_owner, write_page
+from builder.emit.reference import write_reference
 from builder.model.errors import ContentError
 from builder.model.matching import match_file
 from builder.pipeline.context import Context, newest
@@ -99,6 +100,8 @@ class Settling:
             Work.LLMS: lambda: write_llms(context.settings, context.state, context.site),
             Work.ORPHANS: self._remove_orphans,
             Work.LINES: lambda: write_lines(context.state, context.site),
+            # Shows the files of all that comes before.
+            Work.REFERENCE: self._write_reference,
             # The serial of the lists comes last.
             Work.HUB: lambda: write_hub(context.settings, context.state, context.site, serial),
         }
@@ -117,6 +120,8 @@ class Settling:
                     todo.add(work)
             else:
                 self._remove_orphans()
+                if todo.has(Work.EXAMPLES):
+                    self._write_reference()
                 if context.request.serial is None or serial == context.shown_serial:
                     return True
                 todo.add(Work.HUB)
@@ -129,6 +134,11 @@ class Settling:
                 todo.done(work)
                 context.state.checkpoint()
         return True
+
+    def _write_reference(self) -> None:
+        context = self.context
+        write_reference(context.settings, context.state, context.site)
+        context.state.todo.done(Work.EXAMPLES)
 
     def _write_deep_pages(self) -> bool:
         """Write the stale pages of this pass's lists; False if interrupted."""

@@ -118,6 +118,7 @@ def _write_repos(context: Context, tasks: list[Task]) -> list[str]:
                 state.files.flush()
                 continue  # All lists will be written.
             state.withdrawn.remove(row.id)
+            state.todo.add(Work.EXAMPLES)
             if not old or old.search_digest != row.search_digest:
                 state.todo.add(Work.INDEX_REPO, [row.id])
             if not old or _place(old) != _place(row):

@@ -4,29 +4,64 @@ The document is the only source, except for the error codes.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-# Values of parameters in examples. The version is not a first one, which would have no diff.
-_EXAMPLES = {
-    "owner": "ada",
-    "name": "code-review",
-    "version": "1.1.0",
-    "tag": "sql",
-    "sort": "new",
-    "page": "1",
-    "label": "production",
-    "file_path": "scripts/run.py",
-}
+from builder.model.routes import BY_NAME
+
+# What examples of writing are about. The shell has the reader's own handle and token.
+_WRITTEN = {"owner": "$HUB_OWNER", "name": "hello", "label": "production"}
 _BODY_EXAMPLES = {
     "content": "Say hello to {{name}}.",
     "token": "$ID_TOKEN",
-    "repo": "ada/hello",
-    "version": "1.1.0",
+    "repo": "$HUB_OWNER/hello",
+    "version": "1.0.0",
 }
-_QUERY_EXAMPLES = ("sort", "tag")
+ZIPS = ("version_skill_archive", "version_plugin")
+# Besides binary answers, one that is written later, and the source of this page.
+_UNSHOWN = (*ZIPS, "hub", "openapi")
+# Parameters of addresses.
+_NAMES = ("owner", "name", "version", "label", "file_path", "tag", "sort", "page")
+Values = tuple[tuple[str, str], ...]
+
+
+class Examples(NamedTuple):
+    """Values of parameters that name prompts of this hub: any prompt; a tag; a prompt whose latest
+    version has changes; one with a label; one with files. Each is empty if the hub has none.
+    """
+
+    any: Values = ()
+    tagged: Values = ()
+    changed: Values = ()
+    labelled: Values = ()
+    folder: Values = ()
+
+    def of(self, id: str, url: str) -> dict[str, str] | None:
+        """The values for an operation that reads; None if this hub has none."""
+        named = {"diff": "changed", "version_file": "folder", "version_plugin": "folder"}.get(id)
+        named = named or ("labelled" if "/labels" in url else "tagged" if "{tag}" in url else "any")
+        values = dict(getattr(self, named)) | {"sort": "new", "page": "1"}
+        return values if all(f"{{{one}}}" not in url or one in values for one in _NAMES) else None
+
+    def connect(self) -> dict[str, str]:
+        """The values for the page about clients."""
+        return dict(self.any) or {"owner": "OWNER", "name": "NAME", "version": "1.0.0"}
+
+    def files(self) -> dict[str, str]:
+        """The files of the answers that a page can show, by operation."""
+        found = {}
+        for route in BY_NAME.values():
+            values = self.of(route.name, route.url)
+            if not route.summary or route.name in _UNSHOWN or values is None:
+                continue
+            named = "list" if route.name == "repos" else route.name
+            found[route.name] = values.get("file") or BY_NAME[named].file_for(
+                **{key: values[key] for key in _NAMES if f"{{{key}}}" in BY_NAME[named].url}
+            )
+        return found
+
+
 # The text for each rule of a JSON schema. Other keywords are shown elsewhere or left out.
 _RULES = {
     "minimum": "at least {}",
@@ -68,8 +103,8 @@ class Answer(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A method at a URL. ``body`` is the record that it expects. ``example`` is for a shell;
-    ``python`` does the same with the standard library.
+    """A method at a URL. ``body`` is the record that it expects. ``example`` is for a shell, and
+    None if no prompt of the hub suits it.
     """
 
     id: str
@@ -81,8 +116,7 @@ class Operation(NamedTuple):
     parameters: list[Field]
     body: Kind | None
     answers: list[Answer]
-    example: str
-    python: str
+    example: str | None
 
 
 class Record(NamedTuple):
@@ -119,7 +153,9 @@ class ApiPage(NamedTuple):
         return groups
 
 
-def describe(document: Mapping[str, Any], statuses: Mapping[str, int]) -> ApiPage:
+def describe(
+    document: Mapping[str, Any], statuses: Mapping[str, int], examples: Examples
+) -> ApiPage:
     """The page of an OpenAPI document of this hub, and of the error codes with their statuses."""
     components = document["components"]
     base_url = document["servers"][0]["url"]
@@ -127,7 +163,7 @@ def describe(document: Mapping[str, Any], statuses: Mapping[str, int]) -> ApiPag
         document["info"]["description"],
         components["securitySchemes"]["token"]["description"],
         [
-            _operation(base_url, url, method, operation, components)
+            _operation(base_url, url, method, operation, components, examples)
             for url, item in document["paths"].items()
             for method, operation in item.items()
         ],
@@ -157,9 +193,15 @@ def _group_of(one: Operation) -> str:
 
 
 def _operation(
-    base_url: str, url: str, method: str, operation: dict[str, Any], components: dict[str, Any]
+    base_url: str,
+    url: str,
+    method: str,
+    operation: dict[str, Any],
+    components: dict[str, Any],
+    examples: Examples,
 ) -> Operation:
-    body = operation.get("requestBody")
+    values = examples.of(operation["operationId"], url) if method == "get" else _WRITTEN
+    body, schemas = operation.get("requestBody"), components["schemas"]
     return Operation(
         id=operation["operationId"],
         method=method.upper(),
@@ -176,8 +218,8 @@ def _operation(
             _answer(status, answer, components["responses"])
             for status, answer in operation["responses"].items()
         ],
-        example=_shell_example(base_url, url, method, operation, components["schemas"]),
-        python=_python_example(base_url, url, method, operation, components["schemas"]),
+        example=values
+        and _shell_example(base_url + url.format_map(values), method, operation, schemas),
     )
 
 
@@ -242,15 +284,6 @@ def _name(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def _example_url(base_url: str, url: str, operation: dict[str, Any]) -> str:
-    query = "&".join(
-        f"{one['name']}={_EXAMPLES[one['name']]}"
-        for one in operation["parameters"]
-        if one["in"] == "query" and one["name"] in _QUERY_EXAMPLES
-    )
-    return base_url + url.format_map(_EXAMPLES) + (f"?{query}" if query else "")
-
-
 def _example_body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
     """The body as JSON; empty if none is required."""
     body = operation.get("requestBody")
@@ -265,46 +298,21 @@ def _needs_token(operation: dict[str, Any]) -> bool:
 
 
 def _shell_example(
-    base_url: str, url: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]
+    address: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]
 ) -> str:
-    address = _example_url(base_url, url, operation)
-    if "?" in address:
-        address = f"'{address}'"
+    if operation["operationId"] == "repos":
+        address += "?sort=new"
+    # A shell expands variables only between double quotes.
+    if "$" in address or "?" in address:
+        address = f'"{address}"'
     # Sending a body implies POST.
     flag = "" if method in ("get", "post") else f"-X {method.upper()} "
     authorization = ' -H "Authorization: Bearer $HUB_TOKEN"' if _needs_token(operation) else ""
+    if operation["operationId"] in ZIPS:
+        flag = "-o skill.zip "
     command = f"curl {flag}{address}{authorization}"
     body = _example_body(operation, schemas)
     if not body:
         return command
-    # A shell expands variables only between double quotes.
     quoted = '"{}"'.format(body.replace('"', '\\"')) if "$" in body else f"'{body}'"
     return f"{command} \\\n  -H 'Content-Type: application/json' -d {quoted}"
-
-
-def _python_example(
-    base_url: str, url: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]
-) -> str:
-    address = _example_url(base_url, url, operation)
-    body = re.sub(r'"\$(\w+)"', r'os.environ["\1"]', _example_body(operation, schemas))
-    if method == "get":
-        is_json = "application/json" in operation["responses"]["200"]["content"]
-        read = (
-            "answer = json.load(urlopen(address))"
-            if is_json
-            else ("text = urlopen(address).read().decode()")
-        )
-        library = "import json\n" if is_json else ""
-        return f'{library}from urllib.request import urlopen\n\naddress = "{address}"\n{read}'
-    headers = '    "Content-Type": "application/json",\n' if body else ""
-    if _needs_token(operation):
-        headers = '    "Authorization": "Bearer " + os.environ["HUB_TOKEN"],\n' + headers
-    body_line = f"body = {body}\n" if body else ""
-    data = "json.dumps(body).encode()" if body else "None"
-    flag = "" if method == "post" else f', method="{method.upper()}"'
-    return (
-        "import json\nimport os\nfrom urllib.request import Request, urlopen\n\n"
-        f'address = "{address}"\n{body_line}headers = {{\n{headers}}}\n'
-        f"request = Request(address, {data}, headers{flag})\n"
-        "answer = json.load(urlopen(request))"
-    )

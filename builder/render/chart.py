@@ -10,12 +10,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
+from msgspec import structs
 
 from builder.model.answers import LabelMove, ListedVersion
 from builder.model.labels import Labels
+from builder.model.plural import day
 from builder.model.records import DAY_SECONDS
 
 VERSIONS_MAX = 30
+# On a phone, whose picture is another one.
+PHONE_VERSIONS_MAX = 10
 LABELS_MAX = 3
 # Of each label; older ones are left out.
 MOVES_MAX = 60
@@ -49,12 +53,22 @@ class Picture(NamedTuple):
     height: int
 
 
-def chart(entries: Sequence[ListedVersion], labels: Labels) -> Markup:
-    """The picture of a prompt's newest versions, with the moves of up to LABELS_MAX labels.
-    ``entries`` are oldest first. Empty without labels: then the list of versions says as much.
+def charts(entries: Sequence[ListedVersion], labels: Labels) -> Markup:
+    """The picture for a desk; and that for a phone, if a phone's has fewer versions."""
+    if len(entries) <= PHONE_VERSIONS_MAX:
+        return chart(entries, labels)
+    return chart(entries, labels, "wide") + chart(entries[-PHONE_VERSIONS_MAX:], labels, "phone")
+
+
+def chart(entries: Sequence[ListedVersion], labels: Labels, place: str = "") -> Markup:
+    """The picture of a prompt's newest versions, with the moves of up to LABELS_MAX labels since
+    the first of them. ``entries`` are oldest first. Empty without labels: then the list of versions
+    says as much. ``place``: a class of the style sheet, that of screens on which it stands.
     """
     shown = entries[-VERSIONS_MAX:]
-    moves = shown_moves(labels)
+    moves = {
+        label: _since(shown[0].published_at, one) for label, one in shown_moves(labels).items()
+    }
     if not moves:
         return Markup("")
     picture = _arrange(shown, moves)
@@ -62,10 +76,18 @@ def chart(entries: Sequence[ListedVersion], labels: Labels) -> Markup:
     parts += [_line(number, *one, picture) for number, one in enumerate(moves.items(), 1)]
     parts.append(_axis(picture))
     return Markup(
-        '<svg class="chart" width="100%" height="{}" overflow="visible" text-anchor="middle" '
-        'role="img" aria-labelledby="chart">'
-        '<title id="chart">{}</title>{}</svg>'
-    ).format(picture.height, _in_words(shown, moves), Markup("").join(parts))
+        '<svg class="chart {0}" width="100%" height="{1}" overflow="visible" text-anchor="middle" '
+        'role="img" aria-labelledby="chart{0}">'
+        '<title id="chart{0}">{2}</title>{3}</svg>'
+    ).format(place, picture.height, _in_words(shown, moves), Markup("").join(parts))
+
+
+def _since(start: str, moves: list[LabelMove]) -> list[LabelMove]:
+    """The moves from a time on; before them the last one until then, as if it were at that time."""
+    before = [move for move in moves if move.moved_at < start][-1:]
+    return [structs.replace(move, moved_at=start) for move in before] + [
+        move for move in moves if move.moved_at >= start
+    ]
 
 
 def left_out(entries: Sequence[ListedVersion], labels: Labels) -> str:
@@ -80,13 +102,17 @@ def left_out(entries: Sequence[ListedVersion], labels: Labels) -> str:
     return f"The picture shows {' and '.join(parts)}." if parts else ""
 
 
+def rank(label: str) -> tuple[bool, bool]:
+    """Sorts ``production`` first, then ``staging``."""
+    return label != PRODUCTION, label != "staging"
+
+
 def shown_moves(labels: Labels) -> dict[str, list[LabelMove]]:
-    """The newest moves of up to LABELS_MAX labels: ``production``, then those that moved most. Each
-    label's moves are oldest first.
+    """The newest moves of up to LABELS_MAX labels: ``production``, ``staging``, then those that
+    moved last. Each label's moves are oldest first.
     """
-    names = sorted(
-        labels.current, key=lambda label: (label != PRODUCTION, -len(labels.history[label]))
-    )
+    moved_last = sorted(labels.current.values(), key=lambda move: move.moved_at, reverse=True)
+    names = sorted((move.label for move in moved_last), key=rank)
     return {name: labels.history[name][:MOVES_MAX][::-1] for name in names[:LABELS_MAX]}
 
 
@@ -162,9 +188,12 @@ def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> 
 
 def _axis(picture: Picture) -> Markup:
     parts, last, y = [], -DATES_APART, picture.height - 4
+    times = [datetime.fromisoformat(time) for time in picture.place]
+    is_of_hours = (max(times) - min(times)).total_seconds() < DAY_SECONDS
     for time, x in sorted(picture.place.items()):
         if x - last >= DATES_APART and x <= DATE_RIGHT:
-            parts.append(f'<text x="{x:.1f}%" y="{y}">{time[:10]}</text>')
+            shown = f"{day(time)[:-5]} {time[11:16]}" if is_of_hours else day(time)
+            parts.append(f'<text x="{x:.1f}%" y="{y}">{shown}</text>')
             last = x
     parts.append(f'<text x="100%" y="{y}" text-anchor="end">now</text>')
     return Markup("".join(parts))
@@ -174,10 +203,10 @@ def _in_words(shown: Sequence[ListedVersion], moves: dict[str, list[LabelMove]])
     """The picture in words."""
     sentences = [f"Versions {', '.join(one.version for one in shown)}."]
     sentences += [
-        f"{one.version} was withdrawn on {one.withdrawn.at[:10]}." for one in shown if one.withdrawn
+        f"{one.version} was withdrawn on {day(one.withdrawn.at)}." for one in shown if one.withdrawn
     ]
     for label, one in moves.items():
-        ways = [f"{move.version or 'removed'} from {move.moved_at[:10]}" for move in one]
+        ways = [f"{move.version or 'removed'} from {day(move.moved_at)}" for move in one]
         sentences.append(f"{label}: {', '.join(ways[-MOVES_NAMED_MAX:])}.")
     return " ".join(sentences)
 

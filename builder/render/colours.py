@@ -41,7 +41,7 @@ def check_accent(text: str) -> str:
 
 def stylesheet(accent: str) -> bytes:
     """The whole style sheet with this accent, or with the default one if it is empty."""
-    sheet = b"\n".join(_read(name) for name in ("tokens.css", "style.css"))
+    sheet = b"\n".join(read_asset(name) for name in ("tokens.css", "style.css"))
     if not accent:
         return sheet
     dark = _mix(_parse(accent), (255, 255, 255), DARK_WHITE)
@@ -53,13 +53,13 @@ def stylesheet(accent: str) -> bytes:
 def icon(accent: str) -> bytes:
     """The icon, which has one colour in both schemes."""
     own = _hex(schemes()[0]["accent"])
-    return _read("icon.svg").replace(b"ACCENT", (accent or own).encode())
+    return read_asset("icon.svg").replace(b"ACCENT", (accent or own).encode())
 
 
 @cache
 def schemes() -> tuple[dict[str, Colour], dict[str, Colour]]:
     """The colours of light and of dark pages, by their names."""
-    names, *schemes = zip(*_declaration.findall(_read("tokens.css").decode()), strict=True)
+    names, *schemes = zip(*_declaration.findall(read_asset("tokens.css").decode()), strict=True)
     return tuple(dict(zip(names, map(_parse, one), strict=True)) for one in schemes)
 
 
@@ -90,6 +90,6 @@ def _hex(colour: Colour) -> str:
     return f"#{bytes(colour).hex()}"
 
 
-def _read(name: str) -> bytes:
+def read_asset(name: str) -> bytes:
     with open(os.path.join(ASSETS, name), "rb") as file:
         return file.read()

@@ -4,12 +4,10 @@ A repo *is* its versions: its own fields come from the latest one.
 """
 
 import math
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -35,12 +33,8 @@ PULL_WEIGHT = 1
 PUBLICATION_WEIGHT = 5
 HALF_LIFE_SECONDS = 7 * DAY_SECONDS
 # The most versions on a page with, and without, a prompt; older ones are left out.
-VERSIONS_WITH_PROMPT_MAX = 10
+VERSIONS_WITH_PROMPT_MAX = 4
 VERSIONS_SHOWN_MAX = 200
-LABELS_SHOWN_MAX = 40
-# The most versions linked as changes of a label's last move; further ones are only counted.
-CARRIED_SHOWN_MAX = 5
-MOVES_SHOWN_MAX = 10
 
 Part = TypeVar("Part", answers.ListedVersion, answers.RepoSummary)
 
@@ -196,52 +190,17 @@ def labelled_version(version: answers.Version, label: str, moved_at: str) -> ans
     return answers.LabelledVersion(*fields, label=label, moved_at=moved_at)
 
 
-class LabelHistory(NamedTuple):
-    """The newest moves of a label, newest first; ``total`` counts all of them."""
-
-    label: str
-    moves: list[answers.LabelMove]
-    total: int
-
-
-def label_histories(labels: Labels) -> list[LabelHistory]:
-    """The labels that a repo's page shows: first those that name a version, then removed ones."""
-    removed = (label for label in labels.history if label not in labels.current)
-    return [
-        LabelHistory(label, labels.history[label][:MOVES_SHOWN_MAX], len(labels.history[label]))
-        for label in islice(chain(labels.current, removed), LABELS_SHOWN_MAX)
+def newest_moves(labels: Labels, most: int) -> list[tuple[int, answers.LabelMove]]:
+    """The newest moves of all labels, newest first, each with its number among those of its label,
+    from 1.
+    """
+    moves = [
+        (len(history) - age, move)
+        for history in labels.history.values()
+        for age, move in enumerate(history[:most])
     ]
-
-
-class Carried(NamedTuple):
-    """The versions between the two ends of a label's last move. Their changes were added or, if
-    ``is_back``, taken back. ``versions``: the first of them, oldest first; ``total`` counts all.
-    """
-
-    versions: list[str]
-    total: int
-    is_back: bool
-
-
-def carried_by_last(
-    histories: list[LabelHistory], entries: Sequence[answers.ListedVersion]
-) -> dict[str, Carried]:
-    """The changes of the last move of each label; ``entries`` are oldest first. New and removed
-    labels are left out, because the page shows no changes for them.
-    """
-    place = partial(bisect_left, entries, key=lambda one: Version.parse(one.version))
-    carried = {}
-    for label, (move, *_), _ in histories:
-        if move.previous is not None and move.version is not None:
-            before, after = (place(Version.parse(one)) for one in (move.previous, move.version))
-            between = [
-                one
-                for one in entries[min(before, after) + 1 : max(before, after) + 1]
-                if not one.withdrawn
-            ]
-            first = [one.version for one in between[:CARRIED_SHOWN_MAX]]
-            carried[label] = Carried(first, len(between), before > after)
-    return carried
+    moves.sort(key=lambda one: one[1].moved_at, reverse=True)
+    return moves[:most]
 
 
 def repo_record(

@@ -19,7 +19,7 @@ from builder.model.links import Links
 from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.render.connect import mcp_url
-from builder.render.derive import label_histories
+from builder.render.derive import newest_moves
 from builder.text.one_line import one_line
 
 ENTRIES_MAX = 50
@@ -149,15 +149,16 @@ def _version_entry(repo: answers.Repo, version: answers.VersionEntry, links: Lin
 
 
 def _move_entries(repo: answers.Repo, labels: Labels) -> Iterator[tuple[str, str]]:
-    """The moves that the repo's page shows, each with its time."""
-    for _, moves, total in label_histories(labels):
-        for age, move in enumerate(moves):
-            yield move.moved_at, _move_entry(repo, move, total - age)
+    """The newest moves of labels, each with its time."""
+    for number, move in newest_moves(labels, ENTRIES_MAX):
+        yield move.moved_at, _move_entry(repo, move, number)
 
 
 def _move_entry(repo: answers.Repo, move: answers.LabelMove, number: int) -> str:
     """``number``: the number of the move among those of its label, from 1."""
-    url = f"{repo.url}#move-{move.label}-{number}"
+    id = f"{repo.url}#move-{move.label}-{number}"
+    # A prompt has a page of versions from its second one on.
+    page = id.replace("#", "/versions#") if repo.versions_count > 1 else repo.url
     if move.version is None:
         change = "removed"
     elif move.previous is None:
@@ -167,7 +168,7 @@ def _move_entry(repo: answers.Repo, move: answers.LabelMove, number: int) -> str
     title = f"{repo.owner}/{repo.name} {move.label} {change}"
     author = _by(move.moved_by, repo.owner)
     summary = _text(move.note) or f"Label {move.label} {change}"
-    return _entry(url, title, _updated(move.moved_at), author, url, summary)
+    return _entry(id, title, _updated(move.moved_at), author, page, summary)
 
 
 def _author(owner: str, links: Links) -> str:

@@ -24,13 +24,14 @@ from markupsafe import Markup, escape
 
 from builder.model.links import Links
 from builder.model.matching import list_page
-from builder.model.plural import human_size
+from builder.model.plural import day, human_size
 from builder.model.routes import BY_NAME, PAGE_POLICY, QUERY_CHARS_MAX, SORTS
 from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
 from builder.render.connect import mcp_url
 from builder.render.hunks import changes_table, counts
+from builder.render.notes import URL_CHARS, linked, prompt_in
 from builder.render.skills import installs_plugins
 from builder.text.hidden_chars import Marks, visible
 from builder.text.interface import by_name, explain
@@ -41,8 +42,6 @@ TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 ASSETS = os.path.join(os.path.dirname(__file__), "assets")
 
 SHORTENED_CHARS = 300
-# Characters of a URL besides letters and digits (RFC 3986).
-URL_CHARS = "%/:?#[]@!$&'()*+,;=~-._"
 
 
 class CompiledTemplates(jinja2.FileSystemBytecodeCache):
@@ -111,6 +110,7 @@ class Pages:
             page_policy=Markup(PAGE_POLICY),
             Marks=Marks,
             because=BECAUSE,
+            prompt_in=prompt_in,
         )
         self._environment.filters |= _FILTERS
         self.file_url = urls["file_url"]
@@ -189,11 +189,12 @@ def shortened(text: str) -> str:
 
 
 _FILTERS = {
-    "day": lambda time: time[:10],
+    "day": day,
     "href": lambda url: quote(url, safe=URL_CHARS),
     "shortened": shortened,
     "one_line": lambda text: one_line(text, SHORTENED_CHARS),
     "visible": visible,
+    "linked": linked,
     "changes_table": changes_table,
     "counts": counts,
     "human_size": human_size,

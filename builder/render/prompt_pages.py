@@ -11,12 +11,12 @@ from markupsafe import Markup, escape
 
 from builder.model.answers import LabelMove, ListedVersion, Repo, Version
 from builder.model.labels import Labels
-from builder.model.plural import counted, human_size
+from builder.model.plural import counted, day, human_size
 from builder.model.records import Source
 from builder.model.service_urls import COMPARE_URL
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive
-from builder.render.chart import PRODUCTION, chart, left_out, spark
+from builder.render.chart import PRODUCTION, charts, left_out, rank, spark
 from builder.render.derive import Entries
 from builder.render.file_pages import Files
 from builder.render.files_panels import Since, changes_since
@@ -86,14 +86,13 @@ def version_page(
         lead=lead,
         changelog=changelog,
         published_at=version.published_at,
-        day=version.published_at[:10],
-        labels=(shown_labels := _label_marks(pages, labels)),
-        glance=_glance(pages, labels),
+        day=day(version.published_at),
+        glance=(glance := _glance(pages, labels)),
         form=text.form,
         use=_use(pages, version, number),
         text=text.text,
         outline=text.outline,
-        facts=_facts(pages, version, version, shown_labels),
+        facts=_facts(pages, version, version, glance),
         files=text.files.panel(),
         can_do=_can_do(pages, found, marks, text.files),
         changes=changes,
@@ -120,8 +119,6 @@ def repo_page(
     (latest,) = entries.readable(1)
     labelled = labels.by_version()
     rows = [_version_row(pages, repo, one, labelled) for one in newest_first]
-    shown_labels = _label_marks(pages, labelled.get(repo.latest_version, ()))
-    pulls = "" if repo.pulls is None else counted(repo.pulls, "pull")
     return pages.fill_page(
         "repo.html",
         owner=repo.owner,
@@ -132,20 +129,28 @@ def repo_page(
         line=_line(repo.title),
         summary=_line(about),
         updated_at=repo.updated_at,
-        day=repo.updated_at[:10],
-        pulls=pulls,
+        day=day(repo.updated_at),
+        pulls=counted(repo.pulls, "pull") if repo.pulls else "",
         tags=pages.macro("macros.html", "tag_links")(repo.tags),
-        glance=_glance(pages, labelled.get(repo.latest_version, ())),
+        glance=(glance := _glance(pages, labelled.get(repo.latest_version, ()))),
         form=text.form,
         use=_use(pages, repo, repo.latest_version, latest.raw_url, _followed(labels)),
         text=text.text,
         outline=text.outline,
-        facts=_facts(pages, repo, latest, shown_labels, pulls, spark(by_day)),
+        facts=_facts(
+            pages,
+            repo,
+            latest,
+            glance,
+            _elsewhere(pages, repo, labels),
+            f"{repo.pulls:,}" if repo.pulls else "",
+            spark(by_day),
+        ),
         files=text.files.panel(),
         can_do=_can_do(pages, found, marks, text.files),
         versions=lines(rows),
-        all_versions=counted(len(entries), "version") if len(entries) > 1 else "",
-        moves=_label_panel(pages, repo, entries, labels, marks),
+        older=f"{len(entries) - len(rows):,}" if len(entries) > len(rows) else "",
+        has_others=len(entries) > 1,
     )
 
 
@@ -157,8 +162,8 @@ def versions_page(pages: Pages, repo: Repo, entries: Entries, labels: Labels) ->
     labelled = labels.by_version()
     rows = [_versions_row(pages, repo, one, labelled, marks) for one in newest_first]
     is_whole = len(newest_first) == len(entries)
-    moves = [move for one in labels.history.values() for move in one]
-    moves.sort(key=lambda move: move.moved_at, reverse=True)
+    moves = derive.newest_moves(labels, MOVES_MAX)
+    current = [labels.current[label] for label in _by_weight(labels.current)]
     options = pages.macro("versions_parts.html", "options")
     return pages.fill_page(
         "versions.html",
@@ -166,14 +171,14 @@ def versions_page(pages: Pages, repo: Repo, entries: Entries, labels: Labels) ->
         name=repo.name,
         title=repo.title,
         created_at=repo.created_at,
-        day=repo.created_at[:10],
+        day=day(repo.created_at),
         versions_count=f"{len(entries):,}",
         withdrawn_count=f"{entries.gone:,}" if entries.gone else "",
         listed_count="" if is_whole else f"{len(newest_first):,}",
-        picture=chart(entries, labels),
+        picture=charts(entries, labels),
         left_out=left_out(entries, labels),
-        moves=pages.macro("versions_parts.html", "moves_table")(moves[:MOVES_MAX], marks),
-        labels=pages.macro("versions_parts.html", "label_facts")(labels.current),
+        moves=pages.macro("versions_parts.html", "moves_table")(moves, marks),
+        labels=pages.macro("versions_parts.html", "label_facts")(current),
         latest=repo.latest_version,
         has_choice=len(readable) > 1,
         from_options=options(readable, readable[min(1, len(readable) - 1)]),
@@ -239,7 +244,6 @@ def _use(
         script=escape(script_snippet(base_url, id, one)),
         pinned_url=pinned_url,
         has_variables=bool(one.variables),
-        has_gaps=any(variable.required for variable in one.variables),
         # The other button copies the text without front matter, filled in.
         has_raw=bool(one.variables) or one.body != one.content or "\\{{" in one.body,
     )
@@ -250,11 +254,12 @@ def _facts(
     text: Repo | Version,
     publication: ListedVersion | Version,
     labels: Markup,
+    elsewhere: Markup | str = "",
     pulls: str = "",
     reads: Markup | str = "",
 ) -> Markup:
-    """The facts of a version: of its ``text``, and of its ``publication``. ``reads``: the picture
-    of its pulls.
+    """The facts of a version: of its ``text``, and of its ``publication``. ``elsewhere``: labels
+    of other versions; ``reads``: the picture of its pulls.
     """
     parameters = [
         pages.fill("parameter.html", name=name, value=as_text(value))
@@ -264,11 +269,13 @@ def _facts(
         "facts.html",
         version=publication.version,
         labels=labels,
+        elsewhere=elsewhere,
         published_at=publication.published_at,
-        day=publication.published_at[:10],
+        day=day(publication.published_at),
         publisher=publication.publisher,
         source=_source_link(pages, publication.source),
-        sha256=text.sha256,
+        hash=text.sha256[:12],
+        hash_rest=text.sha256[12:],
         size=human_size(text.size),
         files_count=counted(len(text.files), "file") if text.files else "",
         license=text.license or "",
@@ -289,7 +296,7 @@ def _version_row(
         **_row_fields(repo, one),
         is_latest=is_latest,
         # The facts above have those of the latest version.
-        labels="" if is_latest else _label_marks(pages, labelled.get(one.version, ())),
+        labels="" if is_latest else _glance(pages, labelled.get(one.version, ())),
     )
 
 
@@ -299,10 +306,11 @@ def _row_fields(repo: Repo, one: ListedVersion) -> dict[str, str | bool]:
         "name": repo.name,
         "version": one.version,
         "because": BECAUSE[one.withdrawn.reason] if one.withdrawn else "",
-        "withdrawn_at": one.withdrawn.at[:10] if one.withdrawn else "",
+        "withdrawn_at": one.withdrawn.at if one.withdrawn else "",
+        "withdrawn_day": day(one.withdrawn.at) if one.withdrawn else "",
         "has_changes": bool(one.diff_url),
         "published_at": one.published_at,
-        "day": one.published_at[:10],
+        "day": day(one.published_at),
     }
 
 
@@ -341,21 +349,28 @@ def _glance(pages: Pages, labels: Sequence[str]) -> Markup:
     """The labels of a version in a line: the first, and the number of others."""
     if len(labels) < 2:
         return _label_marks(pages, labels)
-    return _label_marks(pages, _by_weight(labels)[:1]) + f" +{counted(len(labels) - 1, 'label')}"
+    return _label_marks(pages, _by_weight(labels)[:1]) + Markup(
+        f' +{len(labels) - 1}<span class="unseen"> labels</span>'
+    )
 
 
 def _by_weight(labels: Iterable[str]) -> list[str]:
-    return sorted(labels, key=lambda label: label != PRODUCTION)
+    return sorted(labels, key=rank)
 
 
-def _label_panel(
-    pages: Pages, repo: Repo, entries: Entries, labels: Labels, marks: Marks
-) -> Markup | str:
-    """The labels of a prompt, their versions and moves; empty if it never had a label."""
-    histories = derive.label_histories(labels)
-    if not histories:
-        return ""
-    carried = derive.carried_by_last(histories, entries)
-    more = len(labels.history) - len(histories)
-    panel = pages.macro("labels.html", "label_panel")
-    return panel(repo, histories, carried, more, marks)
+def _elsewhere(pages: Pages, repo: Repo, labels: Labels) -> Markup:
+    """The labels that name other versions than the latest, in a line: the first with its version,
+    and the number of others.
+    """
+    found = {label: v for label, v in labels.versions().items() if v != repo.latest_version}
+    if not found:
+        return Markup()
+    first, *others = _by_weight(found)
+    return pages.fill(
+        "elsewhere.html",
+        owner=repo.owner,
+        name=repo.name,
+        label=pages.macro("labels.html", "label_mark")(first),
+        version=found[first],
+        others=f"{len(others)}" if others else "",
+    )

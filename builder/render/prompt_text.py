@@ -99,7 +99,7 @@ def _message(
         index=str(index),
         number=str(index + 1),
         is_code=is_code,
-        text=text if is_code else readable(text, headings),
+        text=text if is_code else readable(text, headings, level=3),
     )
 
 
@@ -241,6 +241,6 @@ def trial(pages: Pages, repo: Repo) -> Markup:
         title=repo.title,
         raw=pages.file_url("version_raw", **at, version=repo.latest_version),
         skip=utf16_length(repo.content[: len(repo.content) - len(repo.body)]),
-        text=Markup(mark_variables(str(escape(repo.body.strip("\r\n"))), mark)),
+        text=readable(Markup(mark_variables(str(escape(repo.body.strip("\r\n"))), mark)), [], 3),
     )
     return Markup(page.decode())

@@ -21,6 +21,8 @@ MARKS_MAX = 3_000
 CELLS_MAX = 30
 # Deeper items are shown at this depth.
 DEPTH_MAX = 2
+# Deeper headings are shown at this level of the page.
+LEVEL_MAX = 4
 
 _END = r"(?:\n|\Z)"
 # Lines of differences begin with "+", and with "-" before a tab or four spaces: no items.
@@ -44,9 +46,11 @@ _block = re.compile(
 )
 # A sign in an attribute is none; between two signs, only variables and files are marked already.
 _INSIDE = r"(?:[^*`\n<]|</?(?:mark|a)\b[^>]*>)+"
+# In code, a link may lead to a file; two signs are around one that has another inside.
+_CODE = r"(?:[^`\n<]|</?(?:mark|a)\b[^>]*>)"
 _inline = re.compile(
     # It begins with a set of characters, which the module searches for fastest.
-    rf"[<`*\[](?:(?P<tag>(?<=<)[^>]*>)|(?P<kbd>(?<=`){_INSIDE}`)"
+    rf"[<`*\[](?:(?P<tag>(?<=<)[^>]*>)|(?P<kbd>(?<=`)(?:{_CODE}+`|`(?:{_CODE}|`(?!`))+``))"
     rf"|(?P<strong>(?<=\*)\*(?=\S){_INSIDE}(?<!\s)\*\*)"
     r"|(?P<em>(?<=\*)(?<![\w*]\*)(?=[^\s*])[^*`\n<]+(?<!\s)\*(?![\w*]))"
     r"|(?P<link>(?<=\[)(?P<label>(?:[^\[\]\n<]|</?mark[^>]*>)+)\]"
@@ -71,18 +75,21 @@ class Heading(NamedTuple):
     level: int
 
 
-def readable(text: str, headings: list[Heading]) -> Markup:
+def readable(text: str, headings: list[Heading], level: int = 2) -> Markup:
     """HTML of a text with its blocks and emphasis marked. Appends its headings to ``headings``,
-    those of the page so far.
+    those of the page so far. ``level``: that of its upper headings on the page.
     """
-    return Markup(_Marking(headings).marked(str(text)))
+    return Markup(_Marking(headings, level).marked(str(text)))
 
 
 class _Marking:
     """The marks of a text."""
 
-    def __init__(self, headings: list[Heading]) -> None:
+    def __init__(self, headings: list[Heading], level: int) -> None:
         self._headings = headings
+        self._level = level
+        # The author's levels of the headings around the next one: a page leaves out no level.
+        self._around: list[int] = []
         self._left = MARKS_MAX
         # Those of the items around the next block.
         self._indents: list[int] = []
@@ -181,7 +188,10 @@ class _Marking:
         plain = plain.replace("**", "").strip()
         id = f"part-{len(self._headings) + 1}"
         level = sign.count("#")
-        shown_level = min(level + 2, 5)
+        while self._around and self._around[-1] >= level:
+            self._around.pop()
+        shown_level = min(self._level + len(self._around), LEVEL_MAX)
+        self._around.append(level)
         self._headings.append(Heading(id, _closing_signs.sub("", plain), level))
         after = f"<u>{gap}</u>" if gap else ""
         return (
@@ -199,6 +209,6 @@ class _Marking:
             if to:
                 return f"<u>[</u>{to}{label}</a><u>]({target})</u>"
             return f"<u>[</u>{label}<u>]</u><small>({target})</small>"
-        width = _WIDTHS[kind]
+        width = _WIDTHS[kind] + text.startswith("``")
         sign, inner = text[:width], text[width:-width]
         return f"<{kind}><u>{sign}</u>{inner}<u>{sign}</u></{kind}>"

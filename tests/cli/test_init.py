@@ -66,8 +66,8 @@ def test_its_owner_can_have_tokens_at_once(made: Path, tmp_path: Path) -> None:
 
 def test_the_settings_are_explained_with_values_that_are_right(made: Path) -> None:
     text = (made / "hub.toml").read_text()
-    assert 'site-name = "my hub"\n' in text and 'default-owner = "ann"\n' in text
-    assert read_config(f"{made}/hub.toml", main)["serve"]["site_name"] == "my hub"
+    assert 'site-name = "My hub"\n' in text and 'default-owner = "ann"\n' in text
+    assert read_config(f"{made}/hub.toml", main)["serve"]["site_name"] == "My hub"
     shown = re.sub(r"^# (?=[a-z-]+ = )", "", text, flags=re.MULTILINE)
     assert len(re.findall(r"^[a-z-]+ = ", shown, flags=re.MULTILINE)) > 30
     (made.parent / "all.toml").write_text(shown)

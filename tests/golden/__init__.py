@@ -10,21 +10,18 @@ again. Read the difference before you commit it.
 import os
 from pathlib import Path
 
-import msgspec
-
 from builder import installed_version
 from builder.model.content_tree import FILE
-from builder.model.errors import STATUS
 from builder.model.matching import match_file, version_file
 from builder.model.routes import BY_NAME, HTML
 from builder.model.settings import Settings
 from builder.render import (
-    api_page,
     clients,
     colours,
     openapi,
 )  # fmt: skip
-from builder.render.pages import ASSETS, pages_of
+from builder.render.pages import ASSETS
+from builder.render.picture import picture
 from builder.search.rules import search_rules
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -46,14 +43,15 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     more.
     """
     document = openapi.document(settings)
-    api = api_page.describe(msgspec.json.decode(document), STATUS)
     client = clients.shell_client(settings.base_url, search_rules())
     script, types = clients.script_client(settings.base_url)
     files = {
         "stylesheet": colours.stylesheet(""),
         "icon": colours.icon(""),
+        "picture": picture(settings.site_name),
         "openapi": document,
-        "api_page": pages_of(settings).render("docs.html", api=api),
+        # tests/builder/render/test_api_page.py runs its examples.
+        "api_page": Path(settings.out, BY_NAME["api_page"].file).read_bytes(),
         "catalogue_script": clients.search_script(search_rules()),
         "client": client.script,
         "client_release": client.script,
@@ -76,7 +74,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         {
             f"assets/{path.name}": path.read_bytes()
             for path in Path(ASSETS).iterdir()
-            if path.suffix in (".js", ".png")
+            if path.suffix == ".js"
         }
         | {BY_NAME[name].file: data for name, data in files.items()}
         | texts

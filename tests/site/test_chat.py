@@ -30,8 +30,10 @@ def messages_of(hub: Server, repo: str) -> list[tuple[str, str]]:
 def copied_message(page: Page, number: int) -> str:
     keep_notes(page)
     page.evaluate("navigator.clipboard.writeText('')")
-    page.get_by_role("button", name=f"Copy message {number}", exact=True).click()
-    expect(page.locator("#copied")).to_contain_text("Copied")
+    button = page.locator(f"[data-message='{number - 1}']")
+    expect(button).to_have_accessible_name(re.compile(f"Copy message {number}|Copied"))
+    button.click()
+    expect(button).to_have_text("Copied")
     return clipboard(page)
 
 
@@ -40,7 +42,7 @@ def copied_message(page: Page, number: int) -> str:
 def test_messages_are_shown_with_their_roles(visits, hub, scripts, version):
     page = visits.open(f"/{COMMIT_MESSAGE}{version}", scripts=scripts)
     items = page.locator(".messages > li")
-    roles = [one.inner_text() for one in items.locator("h3").all()]
+    roles = [one.inner_text() for one in items.locator("h2").all()]
     # Without scripts, the places of variables stay; with them, defaults are filled in.
     values = {"style": "plain", "why": "", "recent_subjects": ""} if scripts else {}
     expected = messages_of(hub, COMMIT_MESSAGE)
@@ -85,12 +87,9 @@ def test_all_of_a_chat_prompt_is_copied(visits, hub):
 def test_a_message_is_copied_exactly_and_filled_in(visits, hub):
     page = visits.open(f"/{CHAT_CRLF}")
     assert copied_message(page, 1) == "Say {{what}}\r\nto {{whom}}."
-    expect(page.locator("#copied")).to_have_text("Copied – 2 variables still to fill: what, whom")
     page.locator("#fill [data-variable=what]").fill("{{whom}}")
     assert copied_message(page, 1) == "Say {{whom}}\r\nto {{whom}}."
-    expect(page.locator("#copied")).to_have_text("Copied – 1 variable still to fill: whom")
     assert copied_message(page, 2) == "\ttwo\r\nlines, {{what}}"
-    expect(page.locator("#copied")).to_have_text("Copied")
 
 
 def test_messages_are_copied_on_a_host_with_files_alone_below_a_path(static_visits, hub):

@@ -143,6 +143,7 @@ def addresses(file: Path) -> Iterator[str]:
         for element in ElementTree.fromstring(text).iter():
             name = element.tag.rpartition("}")[2]
             if name in XML_LINKS and ELSEWHERE.match(element.text or ""):
-                yield element.text
+                # The id of a move is not the address of its row.
+                yield element.text.partition("#move-")[0] if name == "id" else element.text
             if "href" in element.attrib:
                 yield element.attrib["href"]

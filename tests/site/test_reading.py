@@ -65,7 +65,7 @@ def test_without_scripts_the_text_is_edited(static_visits):
     page.keyboard.type("a report")
     expect(page.locator("#prompt")).to_contain_text("a report")
     scripted = static_visits.open(f"/{SQL_REVIEW}")
-    expect(scripted.locator("#left")).to_have_text("3 variables still to fill")
+    expect(scripted.locator("#left")).to_have_text("3 left to fill")
     expect(scripted.locator("[contenteditable]")).to_have_count(0)
 
 

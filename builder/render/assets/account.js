@@ -6,12 +6,12 @@ const KEPT = "invitation";
 const storage = storageOf(() => sessionStorage);
 const marks = storageOf(() => localStorage);
 const code = byId("code");
-const isSignedIn = document.querySelector("nav.account") !== null;
+const signedIn = document.querySelector("nav.account");
 if (code) {
   showInvitation();
   // Another invitation link was opened in the same tab.
   addEventListener("hashchange", showInvitation);
-} else if (isSignedIn) {
+} else if (signedIn) {
   storage?.removeItem(KEPT);
 }
 
@@ -63,5 +63,5 @@ function listKept() {
 }
 
 // Last, since a full storage takes no more and raises an error.
-if (isSignedIn) marks?.setItem(SIGNED_IN, "yes");
+if (signedIn) marks?.setItem(SIGNED_IN, signedIn.dataset.owners);
 else marks?.removeItem(SIGNED_IN);

@@ -3,10 +3,8 @@
 // Values are in the fragment of the address, which no server sees. The copied text comes from the
 // published bytes, because HTML has no CRLF.
 
-import { VARIABLE, byId, copyText } from "./site.js";
+import { VARIABLE, byId, copyText, showCopied } from "./site.js";
 
-// In the message after copying.
-const NAMED_MAX = 4;
 // Browsers and assistants take addresses of this length.
 const ADDRESS_MAX = 8000;
 const NOT_LOADED = "The text could not be loaded. Try again in a moment.";
@@ -47,27 +45,24 @@ panel.addEventListener("click", ({ target }) => {
 });
 form?.addEventListener("submit", (event) => {
   event.preventDefault();
-  copyFilled();
+  copy(byId("copy-filled"), filled);
 });
-onClick("copy-filled", copyFilled);
-onClick("copy-raw", () => copy(() => fetchText(raw)));
+onClick("copy-filled", filled);
+onClick("copy-raw", () => fetchText(raw));
 onClick("copy-link", () => {
   keepValues();
-  copy(() => location.href);
+  return location.href;
 });
 for (const button of panel.querySelectorAll("[data-message]")) {
-  button.addEventListener("click", () => copyMessage(Number(button.dataset.message)));
+  button.addEventListener("click", () => copy(button, () => message(button.dataset.message)));
 }
 for (const link of document.querySelectorAll("[target=_blank]")) {
   link.addEventListener("click", openWith);
 }
 
-function onClick(id, action) {
-  byId(id)?.addEventListener("click", action);
-}
-
-function copyFilled() {
-  copy(filled, unfilled());
+/** A click on the button copies the text that `load` resolves to. */
+function onClick(id, load) {
+  byId(id)?.addEventListener("click", ({ currentTarget }) => copy(currentTarget, load));
 }
 
 async function filled() {
@@ -93,33 +88,19 @@ async function openWith(event) {
   }
 }
 
-function copyMessage(at) {
-  const message = panel.querySelectorAll(".messages > li")[at];
-  const isHere = (name) => marksOf(name).some((mark) => message.contains(mark));
-  copy(async () => {
-    const { data } = JSON.parse(await fetchText(panel.dataset.record));
-    return fillIn(data.messages[at].content);
-  }, unfilled().filter(isHere));
+async function message(at) {
+  const { data } = JSON.parse(await fetchText(panel.dataset.record));
+  return fillIn(data.messages[at].content);
 }
 
 function marksOf(name) {
   return marks.get(name) ?? [];
 }
 
-/** The variables in the text without a value. */
+/** The number of variables in the text without a value. */
 function unfilled() {
   return [...controls.keys()].filter((name) => valueOf(name) === null
-    && (marks.has(name) || shown.contains(controls.get(name))));
-}
-
-function stillToFill(open) {
-  if (!open.length) return "";
-  const more = open.length > NAMED_MAX ? `, and ${open.length - NAMED_MAX} more` : "";
-  return ` – ${counted(open.length)} still to fill: ${open.slice(0, NAMED_MAX).join(", ")}${more}`;
-}
-
-function counted(count) {
-  return `${count} variable${count === 1 ? "" : "s"}`;
+    && (marks.has(name) || shown.contains(controls.get(name)))).length;
 }
 
 function readValues() {
@@ -158,9 +139,8 @@ function showValue(name) {
     mark.classList.toggle("filled", value !== null);
     mark.classList.toggle("empty", value === "");
   }
-  const count = unfilled().length;
-  byId("copy-filled").textContent = `Copy ${count ? "with gaps" : "filled in"}`;
-  left.textContent = count ? `${counted(count)} still to fill` : "All variables filled in";
+  const count = unfilled();
+  left.textContent = count ? `${count} left to fill` : "Filled in";
 }
 
 /** Values are not searched for variables. */
@@ -168,12 +148,12 @@ function fillIn(text) {
   return text.replace(VARIABLE, (placeholder, name) => (name ? valueOf(name) ?? placeholder : "{{"));
 }
 
-/** Copies the text that `load` resolves to; `open` are the variables left in it. */
-async function copy(load, open = []) {
+/** Copies the text that `load` resolves to. */
+async function copy(button, load) {
   try {
-    say((await copyText(await load()))
-      ? `Copied${stillToFill(open)}`
-      : "The browser did not allow copying. Select the text and copy it by hand.");
+    const isCopied = await copyText(await load());
+    showCopied(button, isCopied);
+    if (!isCopied) say("The browser did not allow copying. Select the text and copy it by hand.");
   } catch {
     say(NOT_LOADED);
   }

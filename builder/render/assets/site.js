@@ -2,21 +2,30 @@
 
 document.documentElement.classList.add("js");
 
-/** The key in the browser's storage of a mark that account.js sets: the hub's files do not know. */
+/** The key in the browser's storage of the owners for whom a person may write. account.js sets it:
+ * the hub's files do not know. */
 export const SIGNED_IN = "signed-in";
-if (storageOf(() => localStorage)?.getItem(SIGNED_IN)) {
+const owners = storageOf(() => localStorage)?.getItem(SIGNED_IN)?.split(" ");
+if (owners) {
   document.querySelector('header nav a[href$="/account"]')?.replaceChildren("Account");
-  document.querySelector(".member")?.removeAttribute("hidden");
+  const edit = byId("edit");
+  if (owners.includes(edit?.dataset.owner)) edit.nextElementSibling.hidden = false;
+  else edit?.replaceChildren("Copy to my prompts");
 }
 
-for (const snippet of document.querySelectorAll(".snippet")) {
+for (const snippet of document.querySelectorAll(".snippet, .hash")) {
   const text = snippet.textContent;
-  const button = element("button", { type: "button", className: "copy" }, "Copy");
-  button.addEventListener("click", async () => {
-    button.textContent = (await copyText(text)) ? "Copied" : "Not copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
-  });
-  snippet.append(button);
+  const button = element("button", { type: "button", className: "copy", ariaLive: "polite" }, "Copy");
+  button.addEventListener("click", async () => showCopied(button, await copyText(text)));
+  if (snippet.matches(".hash")) snippet.after(" ", button);
+  else snippet.append(button);
+}
+
+/** Says for a moment in a button whether its text was copied. */
+export function showCopied(button, isCopied) {
+  button.label ??= [...button.childNodes];
+  button.replaceChildren(isCopied ? "Copied" : "Not copied");
+  setTimeout(() => button.replaceChildren(...button.label), 2000);
 }
 
 /** A variable in a prompt, as on the server; \{{ is a literal {{. */

@@ -36,11 +36,13 @@ class Work(StrEnum):
     WITHDRAWN = auto()
     HOME = auto()
     FIXED = auto()  # files that depend on code and settings alone
+    EXAMPLES = auto()  # a prompt has changed, which the pages about the API may show
     CATALOGUE = auto()  # in each pass, all of the following
     SITEMAP = auto()
     LLMS = auto()
     ORPHANS = auto()
     LINES = auto()
+    REFERENCE = auto()
     HUB = auto()
 
 

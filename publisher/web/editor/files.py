@@ -41,9 +41,16 @@ class FileRow(Struct, frozen=True):
         return self.was or self.path
 
 
-def rows_of(files: Files) -> tuple[FileRow, ...]:
-    """The rows that show the files of a version."""
-    return tuple(FileRow(one.path, executable=one.executable) for one in files.values())
+def rows_of(files: Files, *, with_data: bool = False) -> tuple[FileRow, ...]:
+    """The rows that show the files of a version; with their data for another prompt."""
+    return tuple(
+        FileRow(
+            one.path,
+            BASE64 + b64encode(one.data).decode() if with_data else "",
+            executable=one.executable,
+        )
+        for one in files.values()
+    )
 
 
 def read_rows(form: MultiDict[str, str]) -> tuple[FileRow, ...]:

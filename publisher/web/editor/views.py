@@ -20,7 +20,7 @@ from builder.model.request_bodies import Draft
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.conflict import rebase
 from publisher.web.editor.fields import WritingError, to_draft
-from publisher.web.editor.files import add_uploads, faults_of
+from publisher.web.editor.files import add_uploads, faults_of, rows_of
 from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.naming import propose_name
 from publisher.web.editor.origin import ASK, OVERRIDE, origin_of
@@ -139,17 +139,31 @@ class _Editor:
         names.check_repo(name)
         if request.method == "POST":
             return self._receive(person, whose, name)
-        owner = frame.act(person, whose).owner
-        latest = read_base(self._root, owner, name)
+        latest = read_base(self._root, names.check_owner(whose), name)
         if not latest:
             raise RequestError(
-                "repo_not_found", f"{owner} has no prompt {name}. Create it with New prompt."
+                "repo_not_found", f"{whose} has no prompt {name}. Create it with New prompt."
             )
+        if whose not in frame.owners():
+            return self._copy(person, f"{whose}/{name}", latest)
+        owner = frame.act(person, whose).owner
         draft, writing = self._saved(person, name, owner)
         drafts = [] if draft else self._drafts.of(person, owner, name)
         page = Page(owner, name, latest, writing or latest.shown, draft, drafts)
         plan = self._first_plan(owner, name, page.writing, latest)
         return show_editor(frame, page, Shown(plan))
+
+    def _copy(self, person: str, id: str, base: Base) -> Response:
+        """The editor of a new prompt with the text and files of someone else's prompt."""
+        files = rows_of(base.files, with_data=True)
+        _, _, name = id.partition("/")
+        writing = structs.replace(base.shown, base_version="", name=name, files=files)
+        page = Page(person, "", None, writing, None, owners=self._frame.owners())
+        note = f"This is the text of {id} {base.version}. Publish it as a prompt of your own."
+        if base.record.license:
+            note += f" Its licence is {base.record.license}."
+        proposed = propose_name(self._root, person, writing)
+        return show_editor(self._frame, page, Shown(note=note, proposed=proposed))
 
     def _first_plan(
         self, owner: str, name: str, writing: Writing, base: Base | None

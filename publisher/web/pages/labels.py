@@ -11,6 +11,7 @@ from wtforms.validators import DataRequired
 
 from builder.model import names
 from builder.model.answers import LabelMove
+from builder.render.chart import rank
 from publisher.accounts.protected import ProtectedLabels
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
@@ -20,8 +21,8 @@ from publisher.web.pages.repos import (
     labels_of,
     latest_versions,
     offered,
+    readable_repos_of,
     repo_in,
-    repos_of,
 )
 
 
@@ -83,7 +84,7 @@ def protect(frame: Frame, person: str, *, is_on: bool) -> Response:
 def _show(
     frame: Frame, owner: str, form: OpenForm, protect_form: ProtectForm, status: int
 ) -> Response:
-    mine = repos_of(frame.service.settings.content, owner)
+    mine = readable_repos_of(frame.service.settings.content, owner)
     labels = {name: labels_of(frame.service.settings, owner, name) for name in mine or ()}
     listed = sorted(labels, key=lambda name: not labels[name])[:OFFERED_MAX]
     protected = ProtectedLabels(frame.service.database).of(owner)
@@ -110,5 +111,5 @@ def _row(
 ) -> _Row:
     here = {label for repo, label in protected if repo in ("", name)}
     current = {label: move for label, move in moves.items() if move.version}
-    versions = {label: move.version for label, move in moves.items()}
+    versions = {label: moves[label].version for label in sorted(moves, key=rank)}
     return _Row(name, versions, latest, here, waiting_in(current, here))

@@ -39,6 +39,15 @@ def repos_of(root: str, owner: str) -> list[str] | None:
         return None
 
 
+def readable_repos_of(root: str, owner: str) -> list[str] | None:
+    """As ``repos_of``, without those whose versions were all withdrawn."""
+    repos = repos_of(root, owner)
+    try:
+        return repos and [one for one in repos if content.list_versions(root, owner, one).versions]
+    except OperatorError:
+        return None
+
+
 def offered(repos: list[str] | None) -> list[str]:
     """Returns the names to choose from: none where there are too many."""
     return repos if repos and len(repos) <= OFFERED_MAX else []

@@ -128,7 +128,8 @@ def test_a_pointer_is_written_after_what_it_points_to(small):
     with watched(note):
         build_files(small)
     assert written[-1] == "api/v1/hub.json"
-    assert written[-3:-1] == ["api/v1/catalogue.jsonl", "api/v1/catalogue.jsonl.gz"]
+    last = ("api/v1/catalogue.jsonl", "connect.html", "docs.html", "api/v1/hub.json")
+    assert [file for file in written if file in last] == [*last]
     found = [match_file(file) for file in written]
     place = {file: index for index, file in enumerate(written)}
     for match in found:

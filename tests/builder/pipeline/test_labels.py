@@ -11,7 +11,7 @@ from builder.model.errors import ContentError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.pipeline.watch import changed_repos
-from builder.render import derive
+from builder.render.prompt_pages import MOVES_MAX
 from builder.store.site import ONE_SECOND_NS
 from tests.support.calls import once, watched
 from tests.support.catalogues import (
@@ -55,7 +55,7 @@ def test_the_rest_of_the_site_is_as_without_labels(labelled):
     changed = {file for file in without if site[file] != without[file]}
     assert changed == {
         f"{API}.json", f"{API}/versions.json", f"{REPO}.html", f"{REPO}/1.0.0.html",
-        f"{REPO}/feed.xml", f"{REPO}/versions.html",
+        f"{REPO}/feed.xml", f"{REPO}/versions.html", "docs.html", "docs.html.gz",
     }  # fmt: skip
     assert all("/labels" in file for file in site.keys() - without.keys())
     assert not any("/labels/latest" in file for file in site)
@@ -75,6 +75,8 @@ def test_a_move_writes_few_files(labelled):
         f"{REPO}/labels/production/.well-known/agent-skills/index.json",
         f"{REPO}/1.0.0.html", f"{REPO}/1.1.0.html",
         f"{REPO}/feed.xml", f"{REPO}/versions.html",
+        # Whose examples are of this prompt.
+        "docs.html", "docs.html.gz",
     }  # fmt: skip
     assert before.keys() == after.keys()
     assert after == freshly_built(labelled)
@@ -150,51 +152,30 @@ def test_the_feed_notes_moves(labelled):
 def test_pages_show_labels_and_who_moved_them(labelled):
     move(labelled, 2, "canary", "1.1.0", note='<script>alert("1")</script>')
     site = build_files(labelled)
-    page = site[f"{REPO}.html"].decode()
-    assert '<h2 id="labels">Labels</h2>' in page
+    page = site[f"{REPO}/versions.html"].decode()
+    assert '<th scope="row" id="move-canary-1">' in page
     assert "&lt;script&gt;alert" in page and "<script>alert" not in page
     assert "canary</span>" in site[f"{REPO}/1.1.0.html"].decode()
     assert "production</span>" not in site[f"{REPO}/1.1.0.html"].decode()
-    assert 'id="labels"' not in site["ann/story.html"].decode()
-
-
-def test_a_page_links_what_the_last_move_changed(labelled):
-    def shown() -> str:
-        page = built(labelled)[f"{REPO}.html"].decode()
-        words = re.sub("<[^>]+>", "", page[page.index('<h2 id="labels">') :])
-        return " ".join(words.split())
-
-    build_files(labelled)
-    assert "the changes in" not in shown()
-    move(labelled, 2, "production", "1.1.0")
-    assert "Brought the changes in 1.1.0. 1.0.0 → 1.1.0" in shown()
-    move(labelled, 3, "production", "1.0.0")
-    assert "Took back the changes in 1.1.0." in shown()
-    page = built(labelled)[f"{REPO}.html"].decode()
-    assert page.count(f'<a href="/{REPO}/1.1.0#changes">1.1.0</a>') == 1
-    for minor in range(2, 9):
-        write_version(labelled.content, "ann", "review", f"1.{minor}.0", f"Text {minor}.")
-    move(labelled, 4, "production", "1.8.0")
-    listed = "Brought the changes in 1.1.0, 1.2.0, 1.3.0, 1.4.0, 1.5.0 and 3 more versions."
-    assert listed in shown()
-    move(labelled, 5, "production", None)
-    assert "the changes in" not in shown()
-    assert built(labelled) == freshly_built(labelled)
+    # The labels of the latest version, and the first one of another.
+    facts = re.sub("<[^>]+>", " ", site[f"{REPO}.html"].decode().partition("<dl>")[2])
+    assert (
+        facts.split()[:9]
+        == "Version 1.1.0 Label canary Labels Label production 1.0.0 Published".split()
+    )
+    assert "Labels" not in site["ann/story.html"].decode()
 
 
 def test_pages_and_feeds_have_a_bound(labelled):
-    shown = derive.LABELS_SHOWN_MAX + derive.MOVES_SHOWN_MAX
+    shown = MOVES_MAX
     for number in range(2, 2 + shown):
         move(labelled, number, "production", ("1.0.0", "1.1.0")[number % 2])
     for number in range(100, 100 + 2 * shown, 2):
         move(labelled, number, f"label-{number}", "1.0.0")
         move(labelled, number + 1, f"label-{number}", None)
     site = build_files(labelled)
-    page = site[f"{REPO}.html"].decode()
-    assert page.count('<h3 id="label-') == derive.LABELS_SHOWN_MAX
-    assert f"{shown + 1 - derive.LABELS_SHOWN_MAX} more labels" in page
-    assert f"All {shown + 1} changes of production" in page
-    assert page.count("<time") < 3 * shown
+    assert "label-100" not in site[f"{REPO}.html"].decode()
+    assert site[f"{REPO}/versions.html"].count(b'<th scope="row" id="move-') == MOVES_MAX
     assert len(data(site, "/labels/production/history")) == shown + 1
     assert site[f"{REPO}/feed.xml"].count(b"<entry>") == 50
 

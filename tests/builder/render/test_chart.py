@@ -59,7 +59,7 @@ def test_a_rollback_is_a_step_down():
     assert len(steps) == 2 and steps[0] < 0 < steps[1]
     # It goes on to the right edge, from left to right.
     assert way[-1][2] == 100 and all(x1 <= x2 for x1, _, x2, _ in way)
-    assert "production: 1.0.0 from 2026-01-02, 1.1.0 from 2026-01-11" in picture[0].text
+    assert "production: 1.0.0 from 2 Jan 2026, 1.1.0 from 11 Jan 2026" in picture[0].text
 
 
 @pytest.mark.parametrize("count", [1, 2, 30, 200])
@@ -97,7 +97,7 @@ def test_a_withdrawn_version_ends_where_it_was_withdrawn():
     assert [name for name, one in texts.items() if one.get("text-decoration")] == ["1.1.0"]
     # The label names the withdrawn version for as long.
     assert lines(label)[-1][2] == end
-    assert "1.1.0 was withdrawn on 2026-01-21." in picture[0].text
+    assert "1.1.0 was withdrawn on 21 Jan 2026." in picture[0].text
 
 
 def test_versions_without_labels_need_no_picture():

@@ -17,6 +17,7 @@ from builder.model.errors import OperatorError
 from builder.model.service_urls import MCP_URL
 from builder.model.settings import Settings, parse_base_url
 from builder.render import connect
+from builder.render.api_page import Examples
 from builder.render.pages import pages_of
 from tests.support.catalogues import build_files
 from tests.support.depth import searching
@@ -53,7 +54,11 @@ with_mcp = settings.map(lambda drawn: drawn._replace(queries=True, private=False
 
 def page(of: Settings) -> str:
     """The rendered page."""
-    return pages_of(of).render("connect.html", snippets=connect.snippets(of)).decode()
+    return (
+        pages_of(of)
+        .render("connect.html", snippets=connect.snippets(of), example=Examples().connect())
+        .decode()
+    )
 
 
 def pasted(text: str) -> list[str]:
@@ -68,7 +73,7 @@ def test_every_snippet_of_the_page_says_the_name_and_the_address(drawn):
     name, url = connect.client_name(drawn), drawn.base_url + MCP_URL
     (
         claude_code, cursor, vscode_command, vscode, codex_command, codex,
-        gemini_command, gemini, address, of_owner, of_tags, *of_the_shell_client,
+        gemini_command, gemini, address, *of_the_shell_client,
     ) = pasted(page(drawn))  # fmt: skip
     assert of_the_shell_client
     add = ["mcp", "add", "--transport", "http", name, url]
@@ -86,7 +91,6 @@ def test_every_snippet_of_the_page_says_the_name_and_the_address(drawn):
     # Characters that a shell would expand, as in [::1] and ~, are quoted too.
     for command in (claude_code, vscode_command, codex_command, gemini_command):
         assert shlex.join(shlex.split(command)) == command
-    assert (of_owner, of_tags) == (f"{url}?owner=ada", f"{url}?tags=sql,review")
 
 
 @searching(10)

@@ -17,7 +17,7 @@ def text_of(html: str) -> str:
 
 
 @pytest.mark.parametrize("page", ["ann/x.html", "ann/x/1.1.0.html"])
-def test_ten_labels_are_one_line_on_narrow_screens_and_stand_once(empty: Settings, page: str):
+def test_ten_labels_are_one_line(empty: Settings, page: str):
     for version in ("1.0.0", "1.1.0"):
         write_version(empty.content, "ann", "x", version, "Say it.\n", license="MIT")
     names = ["beta", "production", *(f"team-{number}" for number in range(8))]
@@ -28,8 +28,7 @@ def test_ten_labels_are_one_line_on_narrow_screens_and_stand_once(empty: Setting
     assert "Label production +9 labels" in text_of(glance) and "team" not in text_of(glance)
     (margin,) = re.findall(r'<aside id="facts".*?</aside>', html, re.DOTALL)
     facts = text_of(margin)
-    assert facts.startswith("Version 1.1.0 Label production Label beta Label team-0")
-    assert all(facts.count(f"Label {name}") == 1 for name in names)
+    assert facts.startswith("Version 1.1.0 Label production +9 labels Published 13 Feb 2025 ")
     assert "Licence MIT" in facts
 
 
@@ -60,7 +59,7 @@ def test_pulls_have_a_line_of_30_days(empty: Settings):
     for day in range(40):
         count(empty, {"ann/x": 1 + day % 3}, day)
     html = build_files(empty)["ann/x.html"].decode()
-    assert "<dt>Read</dt><dd>79 pulls<br><svg" in html
+    assert "<dt>Pulls</dt><dd>79<br><svg" in html
     assert "Pulls in the 30 days to" in html
 
 

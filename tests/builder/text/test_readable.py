@@ -42,7 +42,7 @@ def shown_of(text: str) -> tuple[str, list[Heading]]:
 @pytest.mark.parametrize(
     "part",
     [
-        '<b id="part-1" role="heading" aria-level="3"><u># </u>Title with &lt;b&gt; ##\n'
+        '<b id="part-1" role="heading" aria-level="2"><u># </u>Title with &lt;b&gt; ##\n'
         "<u>\n</u></b>",
         '<i><u>- </u>one <kbd><u>`</u><mark class="variable" data-name="a_b">{{a_b}}</mark>'
         "<u>`</u></kbd>",

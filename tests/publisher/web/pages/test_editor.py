@@ -300,12 +300,17 @@ def test_prompts_of_others_are_not_edited(people: People, writer: Visitor) -> No
     fields = [*fields_of(writer), ("action", "save")]
     other = people.guest()
     for page in (
-        other.get(f"{MINE}/{writer.handle}/story"),
         other.post(f"{MINE}/{writer.handle}/story", fields),
         other.get(f"{MINE}/{writer.handle}/story/published?version=1.0.0"),
     ):
         assert page.status == 403 and f"belongs to {writer.handle}" in page.words
+    page = other.get(f"{MINE}/{writer.handle}/story")
+    assert f"This is the text of {writer.handle}/story 1.0.0." in page.words
+    assert send(other, "publish").status == 200, "the plan is shown first"
+    assert "1.0.0 is published" in send(other, "publish").words
+    assert other.get(f"/{other.handle}/story").status == 200
     assert other.get(f"{MINE}/{other.handle}/nothing").status == 404
+    assert other.get(f"{MINE}/..%2f/story").status in (400, 404)
     assert other.get(f"{MINE}/{other.handle}/A").status == 400
 
 
