@@ -258,7 +258,7 @@ def test_the_list_of_versions(visits):
 
 def test_the_moves_of_labels_are_a_picture_in_words_and_a_table(static_visits):
     page = static_visits.open(f"/{RELEASED}/versions", scripts=False)
-    picture = page.get_by_role("img", name="stable: 1.0.0 from 2026-02-21, 1.1.0 from 2026-02-21.")
+    picture = page.get_by_role("img", name="stable: 1.0.0 from 21 Feb 2026, 1.1.0 from 21 Feb 2026.")
     expect(picture).to_be_visible()
     expect(picture.locator("circle")).to_have_count(4)
     # Two labels, each with a line of its own.

@@ -227,7 +227,7 @@ def test_a_tab_keeps_an_invitation_until_it_is_taken(people: People, browser: Br
     assert kept(other) == ([], [])
     set_password(page, PASSWORD)
     expect(page.get_by_role("heading", level=1)).to_have_text("New prompt")
-    assert kept(page) == ([], ["yes"])  # the mark of a signed-in user
+    assert kept(page) == ([], ["ada"])  # the mark of a signed-in user
     context.close()
 
 
