@@ -258,7 +258,7 @@ def test_the_list_of_versions(visits):
 
 def test_the_moves_of_labels_are_a_picture_in_words_and_a_table(static_visits):
     page = static_visits.open(f"/{RELEASED}/versions", scripts=False)
-    picture = page.get_by_role("img", name="stable: 1.0.0 from 21 Feb 2026, 1.1.0 from 21 Feb 2026.")
+    picture = page.get_by_role("img", name="stable: 1.0.0 from 21 Feb 2026, 1.1.0 from 21 Feb")
     expect(picture).to_be_visible()
     expect(picture.locator("circle")).to_have_count(4)
     # Two labels, each with a line of its own.
@@ -297,12 +297,6 @@ def test_a_version_leads_to_the_latest_without_scripts(static_visits):
     page = static_visits.open(f"/{RELEASED}/1.0.0", scripts=False)
     page.get_by_role("link", name="See the latest version").click()
     page.wait_for_url(f"**/{RELEASED}")
-
-
-def test_the_moves_of_a_label_lead_to_what_changed(visits):
-    page = visits.open(f"/{RELEASED}", viewport=PHONE)
-    page.get_by_role("link", name="compare 1.0.0 with 1.1.0").click()
-    expect_compared(page, "1.0.0", "1.1.0")
 
 
 def test_its_scripts_are_loaded_there_alone(visits):
