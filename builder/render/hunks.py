@@ -333,14 +333,13 @@ def changes_table(
     new_name: str,
     marks: Marks,
     same: str = "The text is unchanged.",
-    rest: str = "see the unified diff",
     is_wide: bool = False,
     at: str = "",
 ) -> Markup:
     """The rows of a difference between texts with these names. ``marks``: those of the page;
-    ``same``: the note on equal texts; ``rest``: the note on lines that are not shown; ``is_wide``:
-    with a cell for the new side, which the style sheet shows on demand; ``at``: what the addresses
-    of its lines begin with, if the page has several tables.
+    ``same``: the note on equal texts; ``is_wide``: with a cell for the new side, which the style
+    sheet shows on demand; ``at``: the start of the addresses of its lines, if the page has several
+    tables.
     """
     if not rows:
         return Markup(f"<p>{escape(same)}</p>\n")
@@ -349,7 +348,7 @@ def changes_table(
     is_short = len(max(texts, key=len, default="")) <= WHOLE_MAX
     plain = escape_plain(texts) if is_short else None
     shown = iter(plain or _shown_texts(listed, marks))
-    table = _Table(shown, rest, is_wide, at)
+    table = _Table(shown, is_wide, at)
     body = "".join([table.row(row) for row in rows])
     old, new = escape(old_name), escape(new_name)
     side = _NO_SIDE if is_wide else ""
@@ -403,7 +402,6 @@ class _Table(NamedTuple):
     """
 
     shown: Iterator[str]
-    rest: str
     is_wide: bool
     at: str
 
@@ -434,13 +432,15 @@ class _Table(NamedTuple):
             line = f"R{row.new_number}" if row.kind == "away" else f"L{row.old_number}"
             return f'<a href="#{self.at}{line}">{next(self.shown)}</a>'
         if row.kind == "rest":
-            return f"{counted(row.left_out, 'more line')} changed; {escape(self.rest)}"
+            return f"{counted(row.left_out, 'more line')} changed, not shown here"
         said = f"{counted(row.left_out, 'line')} unchanged"
         if not row.folded:
             return said
-        lines = "".join([self.row(one) for one in row.folded])
+        # As plain lines: numbers and addresses would double the weight of a page's changes.
+        lines = "".join([next(self.shown) for _ in row.folded])
         return (
-            f'<details><summary>{said}</summary><table class="changes">\n{lines}</table></details>'
+            f"<details><summary>{said}</summary>"
+            f'<div class="changes" dir="auto">{lines}</div></details>'
         )
 
     def _address(self, old: int | None, new: int | None) -> tuple[str, str]:

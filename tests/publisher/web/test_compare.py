@@ -65,7 +65,7 @@ def test_it_shows_what_changed(shared: Hub):
         "Words +1 −1 Unified diff In one" in words
     )
     assert "Published by many Size 311 bytes, raw text of 1.0.0 316 bytes" in words
-    assert "Versions 1.1.0 2025-02-13 Label stable 1.0.0 2025-02-11 All" in words
+    assert "Versions 1.1.0 13 Feb 2025 Label stable 1.0.0 11 Feb 2025 All" in words
     gap, *_, changed = Table(page.text).rows[1:]
     assert (
         gap == ("gap", ["17 lines unchanged"], [])

@@ -96,7 +96,7 @@ def test_it_says_where_it_is_coarse(pages: Pages, old: str, new: str, message: s
 
 def test_lines_that_are_left_out_are_counted(pages: Pages) -> None:
     html = show(pages, compare("", FULL_TEXT, "1.0.0", "1.1.0"))
-    assert "9,000 more lines changed; not shown here" in html
+    assert "9,000 more lines changed, not shown here" in html
 
 
 def test_hostile_texts_are_inert(pages: Pages) -> None:
