@@ -36,6 +36,8 @@ Kind = Literal[
     "token_new_address",
     "token_revoked",
     "publisher_added",
+    # In earlier logs: nothing notes it today.
+    "publisher_changed",
     "publisher_removed",
     "publisher_used",
     "trusted_only_on",

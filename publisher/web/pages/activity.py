@@ -24,6 +24,7 @@ _TEXTS: dict[Kind, str] = {
     "token_new_address": "Token used from a new address: {note}.",
     "token_revoked": "Token revoked: {note}.",
     "publisher_added": "Trusted publisher added: {note}.",
+    "publisher_changed": "Labels of a trusted publisher changed: {note}.",
     "publisher_removed": "Trusted publisher removed: {note}.",
     "publisher_used": "A job of a trusted publisher got a token: {note}.",
     "trusted_only_on": "{note} now accepts only trusted publishers.",
