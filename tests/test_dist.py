@@ -147,7 +147,7 @@ def test_a_hub_from_the_wheel(hub: str) -> None:
             ("/clients/hub_prompts.py", "class Hub"),
             ("/clients/hub.js", "class Hub"),
             ("/cli/releases/v1.0.0/hub", "#!/bin/sh"),
-            ("/account/login", "my-hub"),
+            ("/account/login", "My hub"),
             ("/api/v1/hub.json", '"version":"1.0.1.dev1+g'),
         ):
             answer = session.get(hub + path, timeout=DEADLINE_SECONDS)

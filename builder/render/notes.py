@@ -1,4 +1,4 @@
-"""What a note on a withdrawal leads to: its addresses, and the prompt that it names. Pure."""
+"""The addresses in the note of a withdrawal, and the prompt that it names. Pure."""
 
 import re
 from urllib.parse import quote

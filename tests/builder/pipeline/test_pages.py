@@ -138,7 +138,7 @@ def test_lists_say_how_they_are_sorted_and_top_ones_show_pulls_where_there_are_s
         counter.add(FIRST_DAY, b"client", "ann/story")
     after = [build_files(small)[file].decode() for file in files]
     for pages, order, name in (
-        (before, "last updated first", "rows"), (after, "most read first", "rows top"),
+        (before, "last updated first", "rows"), (after, "most pulled first", "rows top"),
     ):  # fmt: skip
         home, top, new = pages
         assert order in top and f'<ol class="{name}" start' in top

@@ -187,7 +187,7 @@ def test_the_preview_names_the_place_of_invalid_front_matter(writer: Visitor) ->
     for action in ("preview", "publish"):
         page = send(writer, action, name="story", content="---\ntags: [a, b\nx: y\n---\nSay it.")
         assert page.status == 422
-        assert "invalid YAML in line 3, column 2" in page.words
+        assert "invalid YAML in line 2, column 7: nothing closes this bracket" in page.words
     assert (
         send(writer, "preview", name="story", content="---\nSo we say: a: b\n---\nIt.").status
         == 200

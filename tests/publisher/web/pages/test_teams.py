@@ -235,7 +235,8 @@ def test_drafts_are_their_authors(team: Team) -> None:
     assert "A draft." not in team.ann.get(team.path()).html
     assert team.ann.get(draft.removeprefix(team.people.url)).status == 404
     team.remove(team.bob)
-    assert team.bob.get(draft.removeprefix(team.people.url)).status == 403
+    page = team.bob.get(draft.removeprefix(team.people.url))
+    assert "Publish it as a prompt of your own." in page.words and "A draft." not in page.html
     assert "Drafts" not in team.bob.get("/account/prompts").words
 
 
