@@ -70,14 +70,19 @@ class Links:
             return None if is_withdrawn else "nothing there"
         if parts.query and file.name not in READ_QUERIES:
             return "a host of files ignores queries"
-        if parts.fragment and unquote(parts.fragment) not in self.markup(file).ids:
+        # The page of a file that is no text has no lines.
+        has_lines = "/files/" not in below or "L1" in self.markup(file).ids
+        if parts.fragment and has_lines and unquote(parts.fragment) not in self.markup(file).ids:
             return "no such fragment"
         return None
 
     def _file(self, path: str) -> Path | None:
         found = match_url(path)
         # An address may also be that of the file.
-        return self.root / (found.file if found else path.lstrip("/"))
+        file = self.root / (found.file if found else path.lstrip("/"))
+        # Or that of the page of a published file `x.html`, which is `x.html.html`.
+        page = self.root / f"{path.lstrip('/')}.html"
+        return page if page.is_file() and not file.is_file() else file
 
 
 def linked(value: Any) -> Iterator[str]:
