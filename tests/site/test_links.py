@@ -70,10 +70,12 @@ class Links:
             return None if is_withdrawn else "nothing there"
         if parts.query and file.name not in READ_QUERIES:
             return "a host of files ignores queries"
-        # The page of a file that is no text has no lines.
-        has_lines = "/files/" not in below or "L1" in self.markup(file).ids
-        if parts.fragment and has_lines and unquote(parts.fragment) not in self.markup(file).ids:
-            return "no such fragment"
+        if parts.fragment:
+            ids = self.markup(file).ids
+            # The page of a file that is no text has no lines.
+            is_line = "/files/" in below and re.fullmatch(r"L[0-9]+", parts.fragment)
+            if unquote(parts.fragment) not in ids and not (is_line and "L1" not in ids):
+                return "no such fragment"
         return None
 
     def _file(self, path: str) -> Path | None:

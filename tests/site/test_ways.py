@@ -168,7 +168,9 @@ def test_it_can_be_read_without_scripts(static_visits, kind):
     for role in ("banner", "main", "contentinfo", "search"):
         expect(page.get_by_role(role)).to_have_count(1)
     expect(page.get_by_role("navigation", name="Site")).to_have_count(1)
-    parts = page.locator("main :is(h1, h2, h3, #prompt, pre.snippet):not([hidden], [hidden] *, details *)")
+    parts = page.locator(
+        "main :is(h1, h2, h3, #prompt, pre.snippet):not([hidden], [hidden] *, details *)"
+    )
     for choice in page.get_by_role("radio").all():
         choice.check()
     # Each group of choices shows one of its parts.
