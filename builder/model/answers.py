@@ -360,8 +360,7 @@ class ListMeta(Struct):
     `owner` is absent if it was not given. With `q` only: `match` is `all` if the first result has
     every significant word of the query, otherwise `some`; `corrected` lists the corrected words
     (null: none). With `explain` also `matches`, with an entry for each repo of this page, in the
-    same order, `facets`, and `with_all`: the number of results that have all words of the query, or
-    synonyms of them. Without `sort`, these come first.
+    same order, and `facets`.
     """
 
     page: int
@@ -376,7 +375,6 @@ class ListMeta(Struct):
     corrected: list[Correction] | UnsetType | None = UNSET
     matches: list[SearchMatch] | UnsetType = UNSET
     facets: Facets | UnsetType = UNSET
-    with_all: int | UnsetType = UNSET
 
 
 class ErrorDetail(Struct):

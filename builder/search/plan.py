@@ -9,10 +9,9 @@ others.
 A repo's score is the sum, over the words, of rarity times the value of the word's best place
 (``entries``), and a little more for the word in the form of the query. A synonym counts half. A
 longer word that begins with the last word of the query counts half in a title, and less elsewhere.
-A repo with all words is before those with some of them. A query that is the whole title or name
-finds that repo first. Beside words that repos have, a corrected word finds nothing by itself.
-Numbers are integers, so sums are exact, and scores tie in every engine or in none. Ties are broken
-by owner/name.
+A query that is the whole title or name finds that repo first. Beside words that repos have, a
+corrected word finds nothing by itself. Numbers are integers, so sums are exact, and scores tie in
+every engine or in none. Ties are broken by owner/name.
 """
 
 import math
@@ -39,8 +38,6 @@ BEGINNING_ELSEWHERE_VALUE = 3
 EXACT_VALUE = 0.125
 # Greater than any sum of the above.
 WHOLE_SCORE = 1 << 14
-# Added for a repo with all words, so that those with only some of them follow.
-ALL_SCORE = 1 << 15
 # Limits on the work of a query: its rarest words are searched first; words beyond these numbers, or
 # that would take the total of their repos above HOLDERS_MAX, are ignored.
 TARGETS_MAX = 8
@@ -93,11 +90,6 @@ class QueryPlan(NamedTuple):
     whole: str
     corrected: list[Correction]
     is_complete: bool
-
-    def of_all(self) -> "QueryPlan | None":
-        """The plan for the repos that have all words or their synonyms; None if none can."""
-        needed = sum(target.weight for target in self.targets)
-        return self._replace(needed=needed) if self.is_complete and needed else None
 
 
 class RepoFilter(NamedTuple):

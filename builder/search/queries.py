@@ -65,8 +65,8 @@ class ListQuery(NamedTuple):
 
 class ListPart(NamedTuple):
     """A part of a list: summaries as JSON, and the number of repos in the whole list. With ``q``
-    also ``match`` and ``corrected``, and with ``explain`` also ``matches``, ``facets`` and
-    ``with_all``, as in ``answers.ListMeta``.
+    also ``match`` and ``corrected``, and with ``explain`` also ``matches`` and ``facets``, as in
+    ``answers.ListMeta``.
     """
 
     rows: list[bytes]
@@ -75,7 +75,6 @@ class ListPart(NamedTuple):
     corrected: list[Correction] | None = None
     matches: list[SearchMatch] | None = None
     facets: Facets | None = None
-    with_all: int = 0
 
 
 def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[str, str]:
@@ -214,7 +213,6 @@ class Queries:
             meta.match, meta.corrected = found.match, found.corrected
         if found.facets:
             meta.matches, meta.facets = found.matches, found.facets
-            meta.with_all = found.with_all
         return envelope(found.rows, meta)
 
     def find(self, query: ListQuery, start: int, count: int) -> ListPart:
@@ -299,15 +297,13 @@ class Queries:
             best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
             has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
             facets = reader.facets(plan, scope) if query.explain else None
-            of_all = plan.of_all()
-            with_all = reader.total(of_all, scope) if query.explain and of_all else 0
         rows = state.repos.summaries(ids)
         match = "all" if has_all else "some"
         matches = None
         if query.explain:
             kinds = state.repos.kinds_of(ids)
             matches = find_matches(plan, map(_decode_summary, rows), kinds, self._settings.out)
-        return ListPart(rows, total, match, plan.corrected or None, matches, facets, with_all)
+        return ListPart(rows, total, match, plan.corrected or None, matches, facets)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[State]:

@@ -25,7 +25,6 @@ _NUMBERS = {
         "BEGINNING_ELSEWHERE_VALUE",
         "EXACT_VALUE",
         "WHOLE_SCORE",
-        "ALL_SCORE",
         "TARGETS_MAX",
         "FREQUENT_TARGETS_MAX",
         "HOLDERS_MAX",

@@ -27,7 +27,6 @@ from builder.search.entries import (
     Entry,
 )
 from builder.search.plan import (
-    ALL_SCORE,
     BEGINNING_ELSEWHERE_VALUE,
     BEGINNING_VALUE,
     EXACT_VALUE,
@@ -366,9 +365,6 @@ def _scored(plan: QueryPlan, scope: RepoFilter) -> Query:
     """The matching repos, with their scores."""
     ways = [*chain.from_iterable(map(_ways, plan.targets))]
     whole = _worth(_term("whole", plan.whole), WHOLE_SCORE)
-    of_all = plan.of_all()
-    if of_all and of_all.needed > plan.needed:  # otherwise all found repos have all words
-        ways.append(_worth(_found(of_all), ALL_SCORE))
     # If any single target is enough, the second query is not needed.
     is_any = plan.needed <= min(target.weight for target in plan.targets)
     return _within([_any([*ways, whole]), *([] if is_any else [_found(plan)])], scope)

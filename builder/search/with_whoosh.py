@@ -18,7 +18,6 @@ from builder.search.entries import (
     Entry,
 )
 from builder.search.plan import (
-    ALL_SCORE,
     BEGINNING_ELSEWHERE_VALUE,
     BEGINNING_VALUE,
     EXACT_VALUE,
@@ -164,9 +163,6 @@ class WhooshReader:
             found.intersection_update(self._holding("owner", scope.owner))
         for number in found.intersection(self._holding("whole", plan.whole)):
             scores[number] += WHOLE_SCORE
-        of_all = plan.of_all()
-        for number in found if of_all else ():
-            scores[number] += ALL_SCORE * (weights[number] >= of_all.needed)
         return {number: scores[number] for number in found}
 
     def _values(self, target: Target) -> dict[int, float]:

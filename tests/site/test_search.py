@@ -96,18 +96,6 @@ def test_the_list_has_a_tag_and_ends_with_all_results(visits, hub):
     page.wait_for_url("**/search?q=revie")
 
 
-@pytest.mark.usefixtures("installed_tools")
-@pytest.mark.parametrize("host", ["visits", "static_visits"])
-def test_results_with_some_of_the_words_are_apart(request, host):
-    page = request.getfixturevalue(host).open("/search?q=sql+review")
-    best, others = page.locator("#found > ol").all()
-    expect(page.get_by_role("heading", name="With some of the words")).to_be_visible()
-    expect(best.locator("h3").first).to_contain_text("SQL query review")
-    assert others.locator("li").count() > 0
-    page.locator("#q").fill("review")
-    expect(page.get_by_role("heading", name="With some of the words")).to_be_hidden()
-
-
 def test_the_reason_leads_to_its_line(visits):
     page = visits.open("/search?q=aggregate")
     link = page.locator("#found .why a").first

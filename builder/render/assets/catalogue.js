@@ -196,11 +196,10 @@ export class Catalogue {
     }
   }
 
-  /** The matching repos, best first; `match`, `corrected`, `facets` and `with_all` as in the API. */
+  /** The matching repos, best first; `match`, `corrected` and `facets` as in the API. */
   search(q, tags = [], owner = "") {
     const { targets, corrected, isComplete } = this.#plan(q);
     const needed = targets.reduce((sum, target) => sum + target.weight, 0);
-    const hasAll = ({ weight }) => isComplete && weight === needed;
     const found = this.repos.map((repo) => ({ repo, weight: 0, score: 0 }));
     for (const target of targets) {
       for (const [number, value] of this.#values(target)) {
@@ -211,14 +210,14 @@ export class Catalogue {
     for (const number of this.#wholes.get(wholeOf(q)) ?? []) found[number].score += RULES.WHOLE_SCORE;
     const best = found.filter(({ repo, weight, score }) => (
       score && weight >= needed / 2 && tags.every((tag) => repo.tags.includes(tag)) && (!owner || repo.owner === owner)
-    )).sort((a, b) => hasAll(b) - hasAll(a) || b.score - a.score || (a.repo.id < b.repo.id ? -1 : 1));
+    )).sort((a, b) => b.score - a.score || (a.repo.id < b.repo.id ? -1 : 1));
     const repos = best.map(({ repo }) => repo);
     const first = this.repos.indexOf(repos[0]);
     const isAll = isComplete && repos.length && targets.every(
       ({ stems, ...target }) => !target.weight || this.#values({ ...target, stems: [stems[0]] }).has(first),
     );
     const facets = { tags: facet(repos.flatMap((repo) => repo.tags)), owners: facet(repos.map((repo) => repo.owner)) };
-    return { repos, targets, facets, match: isAll ? "all" : "some", corrected: corrected.length ? corrected : null, with_all: best.filter(hasAll).length };
+    return { repos, targets, facets, match: isAll ? "all" : "some", corrected: corrected.length ? corrected : null };
   }
 
   /** A part of the results, and what a page says of them. `lineIn` finds the best line of a text. */

@@ -15,7 +15,6 @@ const SIGNS = { prompt: "{}", skill: "/", chat: "“”" };
 
 const [found, heading, told, chosen, facets, more, instead, tips, similar, suggested, which] =
   ["found", "heading", "told", "chosen", "facets", "more", "instead", "tips", "similar", "suggested", "which"].map(byId);
-const [best, partly, others] = found?.children ?? [];
 const title = document.title;
 const hint = told?.textContent;
 let filters = {}; // the tags, with commas, and the owner in the address
@@ -75,8 +74,7 @@ async function update() {
   const { total, count, notes, failure, isFinal } = answer;
   heading.textContent = count || "Search";
   told.textContent = q ? notes : hint;
-  best.replaceChildren();
-  others.replaceChildren();
+  found.replaceChildren();
   append(answer);
   if (failure) {
     more.textContent = "Try again";
@@ -88,16 +86,11 @@ async function update() {
   if (!instead.hidden) showInstead(q);
 }
 
-const rowsShown = () => found.querySelectorAll("li");
-
-/** Adds rows: those with all words, then the others. On hosts without the service, lines of texts follow later. */
-function append({ repos, matches, total, lineIn, with_all: withAll }) {
+/** Adds rows to the list. On hosts without the service, lines of texts follow later. */
+function append({ repos, matches, total, lineIn }) {
   const rows = repos.map((repo, at) => row(repo, matches[at]));
-  const split = withAll ? Math.max(0, withAll - rowsShown().length) : total;
-  best.append(...rows.slice(0, split));
-  others.append(...rows.slice(split));
-  partly.hidden = !others.children.length;
-  const left = total - rowsShown().length;
+  found.append(...rows);
+  const left = total - found.children.length;
   more.hidden = !repos.length || left < 1;
   more.textContent = `Show ${Math.min(SHOWN_AT_ONCE, left)} more`;
   if (!lineIn) return;
@@ -121,17 +114,17 @@ async function load(path, headers) {
 }
 
 async function showMore() {
-  const shown = rowsShown().length;
+  const shown = found.children.length;
   if (!shown) return update(); // the search failed
   const q = field.value.trim();
   const answer = await search(q, shown / SHOWN_AT_ONCE + 1, filters);
-  if (field.value.trim() !== q || rowsShown().length !== shown) return;
+  if (field.value.trim() !== q || found.children.length !== shown) return;
   if (answer.failure) {
     told.textContent = status.textContent = answer.failure;
     return;
   }
   append(answer);
-  rowsShown()[shown]?.querySelector("a").focus();
+  found.children[shown]?.querySelector("a").focus();
 }
 
 /** Links that take a filter off, and links that add one, with counts. */

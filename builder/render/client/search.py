@@ -164,10 +164,9 @@ class Catalogue:
             self.postings[token].append(number * POSTING + value)
 
     def search(self, q: str, tags: set[str]) -> tuple[list[dict], dict]:
-        """The matching repos, best first; `match`, `corrected` and `with_all` as in the API."""
+        """The matching repos, best first; `match` and `corrected` as in the API."""
         targets, corrected, is_complete = self._plan(q)
         needed = sum(target.weight for target in targets)
-        with_all = 0
         values = [self._values(target) for target in targets]
         scores: dict[int, float] = {}
         for number in set().union(*values):
@@ -175,16 +174,13 @@ class Catalogue:
             weight = sum(target.weight for target, _ in has)
             if tags <= set(self.repos[number]["tags"]) and weight >= needed / 2:
                 scores[number] = sum(int(target.rarity * value) for target, value in has)
-                if is_complete and weight == needed:
-                    with_all += 1
-                    scores[number] += RULES["ALL_SCORE"]
         for number in self._wholes(q, targets, scores):
             scores[number] += RULES["WHOLE_SCORE"]
         found = sorted(scores, key=lambda one: (-scores[one], self._id(one)))
         strict = [one._replace(stems=one.stems[:1]) for one in targets if one.weight]
         has_all = is_complete and found and all(found[0] in self._values(one) for one in strict)
         meta = {"match": "all" if has_all else "some", "corrected": corrected or None}
-        return [self.repos[number] for number in found], {**meta, "with_all": with_all}
+        return [self.repos[number] for number in found], meta
 
     def _id(self, number: int) -> str:
         return self.repos[number]["owner"] + "/" + self.repos[number]["name"]

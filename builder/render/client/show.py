@@ -128,9 +128,7 @@ def columns(rows):
     room = shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths)
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     bold, normal = ("", "") if plain else ("\033[1m", "\033[0m")
-    for at, ((first, *others, last), line) in enumerate(zip(rows, lines)):
-        if at and at == with_all:
-            print("\nWith some of the words")
+    for (first, *others, last), line in zip(rows, lines):
         cells = [one.ljust(width) for one, width in zip(others, widths[1:])]
         print(f"{bold}{first.ljust(widths[0])}{normal}", *cells, cut(last, room), sep="  ")
         if line:
@@ -155,7 +153,6 @@ try:
     lines = [clean(match["line"]) for match in meta.get("matches", ())] or [""] * len(rows)
     number, pages, total = int(meta["page"]), int(meta["pages"]), int(meta["total"])
     fits = kind != "repos" or answers(meta)
-    with_all = meta.get("with_all", 0) - (number - 1) * meta.get("page_size", 0)
     said = [*notes(meta)]
 except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
     if kind == "repos":

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from builder.model.search_records import Facet, Facets
 from builder.search.entries import ADDED_VALUES, LONG_TEXT_VALUE, TEXT_VALUE, TITLE_END, Entry
 from builder.search.plan import (
-    ALL_SCORE,
     BEGINNING_ELSEWHERE_VALUE,
     BEGINNING_VALUE,
     EXACT_VALUE,
@@ -65,8 +64,6 @@ class Model:
             if plan.targets and sum(weights) >= plan.needed and is_in_scope:
                 parts = zip(plan.targets, values, strict=True)
                 found[entry.id] = sum(int(target.rarity * value) for target, value in parts)
-                has_all = sum(weights) == sum(target.weight for target in plan.targets)
-                found[entry.id] += ALL_SCORE * (plan.is_complete and has_all)
                 found[entry.id] += WHOLE_SCORE * (plan.whole in entry.whole)
         return found
 

@@ -48,7 +48,7 @@ def client() -> ModuleType:
     return module
 
 
-Found = tuple[list[str], str, object, int]
+Found = tuple[list[str], str, object]
 
 
 def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found:
@@ -60,8 +60,7 @@ def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found:
     plan = make_plan(q, model)
     found = model.best(plan, RepoFilter(tuple(tags)), 0, len(lines))
     has_all = plan.is_complete and found and found[0] in model.scores(strict(plan), RepoFilter())
-    with_all = len(model.scores(plan.of_all(), RepoFilter(tuple(tags)))) if plan.of_all() else 0
-    return found, "all" if has_all else "some", plan.corrected or None, with_all
+    return found, "all" if has_all else "some", plan.corrected or None
 
 
 def found_by_client(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found:
@@ -69,14 +68,13 @@ def found_by_client(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found
     repos, meta = catalogue.search(q, tags)
     corrected = msgspec.convert(meta["corrected"], list[Correction] | None)
     ids = [f"{repo['owner']}/{repo['name']}" for repo in repos]
-    return ids, meta["match"], corrected, meta["with_all"]
+    return ids, meta["match"], corrected
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_table_is_the_server_s(case):
     tags = {one for one in case.tags.split(",") if one}
-    found, match, corrected, with_all = modelled(LINES, case.q, tags)
-    assert case.with_all in (None, with_all)
+    found, match, corrected = modelled(LINES, case.q, tags)
     assert found == case.found.split() and match == case.match
     assert {one.word: one.nearest for one in corrected or ()} == (case.corrected or {})
 
