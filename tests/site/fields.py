@@ -27,6 +27,8 @@ def lost_keys(page: Page) -> list[str]:
             continue  # the choice before has hidden it
         field.focus()
         before = page.evaluate(_STATE)
+        if "cm-content" in before["what"]:
+            page.locator(".cm-focused").wait_for()  # its script has noticed the focus
         page.keyboard.type(TYPED)
         after = page.evaluate(_STATE)
         if after["what"] != before["what"] or (after["takesText"] and TYPED not in after["text"]):
