@@ -1,4 +1,4 @@
-// The results of a search, with filters and what matched; and prompts to show where nothing is found.
+// The results of a search, with filters; and prompts where nothing is found.
 
 import {
   SHOWN_AT_ONCE, aboutOf, addressOf, answerTo, field, get, marked, pageOf, queries, root, search, showBy, status,
@@ -8,7 +8,7 @@ import { byId, element } from "./site.js";
 const LATE_MS = 400;
 const SUGGESTED = 3;
 const LIKENESS_MIN = 0.5;
-// On hosts without the service: how many texts are read for a matching line, and how much of each.
+// Without the service: texts read for a line, and how much of each.
 const TEXTS_READ = 10;
 const TEXT_BYTES_MAX = 16_384;
 const SIGNS = { prompt: "{}", skill: "/", chat: "“”" };
@@ -107,7 +107,7 @@ async function addLine(repo, match, item, lineIn) {
   if (line) item.querySelector(".why").replaceWith(why(repo, { ...match, line, words }));
 }
 
-/** A file of the site; null if the host does not send it. */
+/** A file of the site, or null. */
 async function load(path, headers) {
   const answer = await get(path, headers).catch(() => null);
   return answer?.ok ? answer : null;
@@ -127,7 +127,7 @@ async function showMore() {
   found.children[shown]?.querySelector("a").focus();
 }
 
-/** Links that take a filter off, and links that add one, with counts. */
+/** Links that take a filter off or add one. */
 function showFilters(q, { total, facets: { tags = [], owners = [] } = {} }) {
   const link = (text, key, names, className = "") => (
     element("a", { className, href: addressOf(q, { ...filters, [key]: names.join(",") }) }, text)
@@ -155,7 +155,7 @@ function showFilters(q, { total, facets: { tags = [], owners = [] } = {} }) {
 /** A repo as in the pages of lists, with what matched; a line of the catalogue has no times. */
 function row(repo, match) {
   const { title: name, owner, updated_at: at, pulls } = repo;
-  // The words of a title are mostly those of the name: one mark is enough.
+  // The name mostly has the title's words: one mark is enough.
   const words = match.in.includes("title") ? [] : match.words;
   return element(
     "li", {},
@@ -164,11 +164,14 @@ function row(repo, match) {
     element("p", { className: "path" }, element("a", { href: `${root}/${owner}` }, ...marked(owner, words)), "/", ...marked(repo.name, words)),
     why(repo, match),
     element(
-      "p", { className: "end" }, element("code", {}, repo.latest_version), at ? element("time", {}, at.slice(0, 10)) : "",
+      "p", { className: "end" }, element("code", {}, repo.latest_version), at ? element("time", { dateTime: at }, day(at)) : "",
       pulls ? element("span", {}, `${pulls.toLocaleString("en")} pull${pulls === 1 ? "" : "s"}`) : "",
     ),
   );
 }
+
+/** As elsewhere: 28 Nov 2026. */
+const day = (time) => new Date(time).toUTCString().slice(5, 16).replace(/^0/, "");
 
 /** The page of a prompt, at a line: browsers look for its longest part without Markdown's marks. */
 function linkTo(repo, line) {
@@ -177,7 +180,7 @@ function linkTo(repo, line) {
   return `${pageOf(repo)}#:~:text=${encodeURIComponent(longest).replaceAll("-", "%2D")}`;
 }
 
-/** What the title does not show of the reason for a result: the matching line or tags, else the description. */
+/** The reason, where the title does not show it: line or tags, else the description. */
 function why(repo, { in: places, words, line }) {
   const tags = places.includes("title") ? [] : repo.tags.filter((tag) => marked(tag, words).length > 1);
   const text = line ?? (places[0] === "text" ? "Found in the text." : "");
@@ -189,7 +192,7 @@ function why(repo, { in: places, words, line }) {
   );
 }
 
-/** What to do where nothing is found: tags like the words, and new prompts. */
+/** Where nothing is found: tags like the words, and new prompts. */
 async function showInstead(q) {
   similar.hidden = true;
   showRows("/new.html");
@@ -215,7 +218,7 @@ async function showRows(path) {
   suggested.replaceChildren(...rows.slice(0, SUGGESTED));
 }
 
-/** For a missing or withdrawn prompt: those with similar names, of the owner, or new ones. */
+/** For a missing prompt: similar names, the owner's, or new ones. */
 async function showSimilar() {
   // Decoded as a query is, because decodeURI refuses bytes that are not UTF-8.
   const path = location.pathname.slice(root.length + 1).replace(/[&+]/g, encodeURIComponent);
@@ -224,7 +227,10 @@ async function showSimilar() {
   place?.replaceChildren(wrong);
   const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
   const { repos, matches } = words && queries !== undefined ? await search(words, 1, {}) : { repos: [] };
-  const near = mostAlike(repos, (repo) => likeness(wrong, `${repo.owner}/${repo.name}`));
+  const near = mostAlike(repos, ({ owner, name }) => (
+    // One owner's prompts are not alike for that.
+    wrong.startsWith(`${owner}/`) ? likeness(wrong.slice(owner.length + 1), name) : likeness(wrong, `${owner}/${name}`)
+  ));
   suggested.replaceChildren(...near.map((repo) => (
     row(repo, { in: [], words: [], kind: matches[repos.indexOf(repo)].kind })
   )));
@@ -239,13 +245,13 @@ async function showSimilar() {
   if (place) field.value ||= words;
 }
 
-/** The most alike first; `degreeOf` returns a likeness. */
+/** The most alike first. */
 function mostAlike(all, degreeOf) {
   return all.filter((one) => degreeOf(one) >= LIKENESS_MIN)
     .sort((one, other) => degreeOf(other) - degreeOf(one)).slice(0, SUGGESTED);
 }
 
-/** The similarity of two names, from 0 to 1: Dice's coefficient of their pairs of letters. */
+/** From 0 to 1: Dice's coefficient of pairs of letters. */
 function likeness(one, other) {
   const [pairs, others] = [one, other].map(
     (name) => new Set([...name].slice(1).map((char, at) => name[at] + char)),
