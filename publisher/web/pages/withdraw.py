@@ -10,6 +10,7 @@ from wtforms.validators import DataRequired
 from builder.model import names
 from builder.model.content_tree import WHOLE
 from builder.model.errors import RequestError
+from builder.model.plural import day
 from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
 from builder.store import content
@@ -119,7 +120,7 @@ def _consequences(planned: Withdrawn) -> str:
 def _tell(frame: Frame, done: Withdrawn) -> str:
     """Waits until it is off the site; returns the message for its owner."""
     if done.unchanged:
-        message = f"{done.what} was withdrawn before, on {done.at[:10]}."
+        message = f"{done.what} was withdrawn before, on {day(done.at)}."
     else:
         message = f"{done.what} is withdrawn."
     late = why_late(frame.service.rebuilder, done.owner, done.name)

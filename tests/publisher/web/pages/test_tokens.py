@@ -77,7 +77,7 @@ def test_the_whole_way_of_a_token(people: People) -> None:
     page = visitor.get(TOKENS)
     assert "never" not in page.words
     used_at = datetime.fromtimestamp(tokens_of(people.settings, owner)[0].last_used_at, UTC)
-    assert used_at.strftime(">%Y-%m-%d %H:%M</time>") in page.html
+    assert used_at.strftime(">%-d %b %Y, %H:%M</time>") in page.html
 
     page = visitor.submit(f"/{token.id}/revoke")
     assert (page.status, page.path) == (200, TOKENS)
