@@ -114,7 +114,6 @@ def repo_page(
     """The page of a prompt; ``entries`` are all its versions, including withdrawn ones, oldest
     first; ``found`` as in ``version_page``; ``by_day`` as in ``PullCounts``.
     """
-    marks = Marks(text.marks.left)
     newest_first = entries[: -derive.VERSIONS_WITH_PROMPT_MAX - 1 : -1]
     (latest,) = entries.readable(1)
     labelled = labels.by_version()
@@ -147,7 +146,7 @@ def repo_page(
             spark(by_day),
         ),
         files=text.files.panel(),
-        can_do=_can_do(pages, found, marks, text.files),
+        can_do=_can_do(pages, found, Marks(text.marks.left), text.files),
         versions=lines(rows),
         older=f"{len(entries) - len(rows):,}" if len(entries) > len(rows) else "",
         has_others=len(entries) > 1,
