@@ -2,6 +2,8 @@
 ones.
 """
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -14,6 +16,7 @@ HOSTS = ("visits", "static_visits")
     ("path", "heading", "first"),
     [
         ("mara-okafor/sql-reviw", "Similar prompts", SQL_REVIEW),
+        ("mara-okafor/zqx", "Prompts of mara-okafor", "mara-okafor/"),
         ("bytes/qwertyuiopasdfg", "Prompts of bytes", "bytes/"),
         ("zzzz/99", "New prompts", "/"),
         ("tags/zzzz", "New prompts", "/"),
@@ -23,6 +26,9 @@ def test_a_wrong_address_leads_to_prompts(visits, path, heading, first):
     page = visits.open(f"/{path}")
     expect(page.get_by_role("heading", name=heading)).to_be_visible()
     expect(page.locator("#suggested .path").first).to_contain_text(first)
+    expect(page.locator("#suggested time:not(.first)").first).to_have_text(
+        re.compile(r"^[1-9]\d? [A-Z][a-z]{2} \d{4}$")
+    )
     expect(page.locator("#wrong")).to_have_text(path)
     expect(page.locator("#q")).to_have_value(path.replace("/", " ").replace("-", " "))
     assert 1 <= page.locator("#suggested > li").count() <= 3
