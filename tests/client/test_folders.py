@@ -252,3 +252,10 @@ def test_standard_input_beside_a_folder_of_its_name(client: Client) -> None:
         hub = skill(client.to(fake.url, HUB_TOKEN=TOKEN), {"-/SKILL.md": b"x"})
         assert hub.run("push", "ann/x", "-", stdin=b"Hi.").status == 0
     assert sent.request["content"] == "Hi." and "files" not in sent.request
+
+
+def test_a_check_names_what_is_left_out_of_a_folder_with_a_fault(client: Client) -> None:
+    files = {"s/SKILL.md": b"x", "s/a b": b"", "s/.env": b"", "s/Thumbs.db": b""}
+    done = skill(client.to("http://127.0.0.1:9", HUB_OWNER="ann"), files).run("check", "s")
+    assert done.status == 5 and "a b is not a portable path" in done.err
+    assert {*left_out(done.err)} == {"s/.env", "s/Thumbs.db"}
