@@ -7,7 +7,7 @@ No file is part of a page as HTML, SVG or PDF.
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 
 from markupsafe import Markup, escape
@@ -32,10 +32,6 @@ LISTED_MAX = 40
 # The target of a Markdown link, or inline code. Escaping for HTML changes neither.
 _names_file = re.compile(rf"(?<=[(`])((?:\.{{1,2}}/)*(?:{PATH_PATTERN}))(?=[)`# ])")
 _place = re.compile(rf"({PATH_PATTERN}):(\d+)")
-# The keyboard passes over the numbers: Tab would otherwise stop at each line of a file.
-_numbers = [
-    f'<span id="L{at}"><a href="#L{at}" tabindex="-1">{at}</a>' for at in range(1, LINES_MAX + 1)
-]
 
 
 class Files:
@@ -111,10 +107,13 @@ class Files:
         return f"{self._pages.root}/{version_file(**self._at, path=path).file}"
 
     @cached_property
+    def _version_page(self) -> str:
+        return self._pages.root + BY_NAME["version_page"].url_for(**self._at)
+
+    @cached_property
     def _rows(self) -> list[tuple[str, str]]:
         """The folder of each file, and its row in the tree; first the text's."""
-        page = self._pages.root + BY_NAME["version_page"].url_for(**self._at)
-        rows = [("", f'<li><a href="{page}">SKILL.md</a></li>')]
+        rows = [("", f'<li><a href="{self._version_page}">SKILL.md</a></li>')]
         for file in self._listed:
             folder, _, name = file.path.rpartition("/")
             href = self._hrefs[file.path]
@@ -126,8 +125,8 @@ class Files:
     def _around(self, at: int) -> list[tuple[str, str]]:
         """The rows around one of them, and how many others there are."""
         start = max(0, min(at - LISTED_MAX // 2, len(self._rows) - LISTED_MAX))
-        page = self._pages.root + BY_NAME["version_page"].url_for(**self._at)
-        others = f'<li><a href="{page}#files">{len(self._rows) - LISTED_MAX} more</a></li>'
+        left = len(self._rows) - LISTED_MAX
+        others = f'<li><a href="{self._version_page}#files">{left} more</a></li>'
         return [*self._rows[start : start + LISTED_MAX], ("", others)]
 
     def _tree(self, rows: list[tuple[str, str]]) -> str:
@@ -196,8 +195,17 @@ def _start(text: str, count: int) -> tuple[str, str]:
 def _numbered(text: Markup) -> Markup:
     """A text in HTML with a number before each line, which is the address of the line."""
     lines = str(text).removesuffix("\n").split("\n")
-    rows = zip(_numbers, lines, strict=False)
+    rows = zip(_numbers(), lines, strict=False)
     return Markup("".join([f"{number}{line}\n</span>" for number, line in rows]))
+
+
+@cache
+def _numbers() -> list[str]:
+    """The beginnings of all lines. The keyboard passes over the numbers: Tab would otherwise stop
+    at each line of a file.
+    """
+    lines = range(1, LINES_MAX + 1)
+    return [f'<span id="L{at}"><a href="#L{at}" tabindex="-1">{at}</a>' for at in lines]
 
 
 def _marked(tree: str, row: str) -> Markup:
