@@ -64,9 +64,9 @@ def of_version(
     yield "version_skill", skill.text
     if skill.files:
         yield "version_skill_archive", skill.archive
-    for path, raw, _ in skill.files:
-        yield version_file(**at, path=path).file, raw
-    yield from shown.written(skill.files)
+        for path, raw, _ in skill.files:
+            yield version_file(**at, path=path).file, raw
+        yield from shown.written(skill.files)
     yield "version", _single(version)
 
 

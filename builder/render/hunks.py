@@ -54,7 +54,7 @@ class Row(Struct, gc=False):
     segments: list[Piece] | None = None
     is_unended: bool = False
     left_out: int = 0
-    folded: "list[Row] | tuple[()]" = ()
+    folded: Sequence[str] = ()
 
 
 class Readable(NamedTuple):
@@ -138,30 +138,29 @@ class _Lines(NamedTuple):
 
 
 def _rows(diff: LineDiff, budget: _Budget) -> Iterator[Row]:
-    reached = new_reached = 0
+    reached = 0
     for group in diff.groups:
-        yield from _gap(diff, reached, group[0][1], new_reached, budget)
+        yield from _gap(diff, reached, group[0][1], budget)
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
                 yield from _same(diff.old[i1:i2], i1, j1)
             else:
                 yield from _block_rows(diff, (i1, i2), (j1, j2), budget)
-        reached, new_reached = group[-1][2], group[-1][4]
+        reached = group[-1][2]
     if diff.groups:
-        yield from _gap(diff, reached, len(diff.old), new_reached, budget)
+        yield from _gap(diff, reached, len(diff.old), budget)
 
 
-def _gap(diff: LineDiff, start: int, end: int, new: int, budget: _Budget) -> Iterator[Row]:
-    """The row for the equal lines old[start:end], which are new[new:], if there are any."""
+def _gap(diff: LineDiff, start: int, end: int, budget: _Budget) -> Iterator[Row]:
+    """The row for the equal lines old[start:end], if there are any."""
     if start == end:
         return
-    lines = diff.old[start:end] if end - start <= FOLDED_LINES_MAX else []
+    lines: Sequence[str] = diff.old[start:end] if end - start <= FOLDED_LINES_MAX else []
     chars = sum(map(len, lines))
-    rows: list[Row] | tuple[()] = ()
-    if chars <= budget.folded_chars_left:
-        budget.folded_chars_left -= chars
-        rows = [*_same(lines, start, new)]
-    yield Row("gap", left_out=end - start, folded=rows)
+    if chars > budget.folded_chars_left:
+        lines, chars = (), 0
+    budget.folded_chars_left -= chars
+    yield Row("gap", left_out=end - start, folded=lines)
 
 
 def _same(lines: list[str], old: int, new: int) -> Iterator[Row]:
@@ -192,6 +191,8 @@ def _stayed(
     lines: list[str], start: int, end: int, moves: Mapping[int, Move]
 ) -> tuple[_Lines, list[Move]]:
     """The lines from start to end that did not move, and the moves."""
+    if not moves:
+        return _Lines(lines[start:end], range(start + 1, end + 1)), []
     texts, numbers, moved = [], [], []
     at = start
     while at < end:
@@ -343,11 +344,10 @@ def changes_table(
     """
     if not rows:
         return Markup(f"<p>{escape(same)}</p>\n")
-    listed = [one for row in rows for one in (row, *row.folded)]
-    texts = [text for row in listed for text, _ in row.segments or ()]
+    texts = [text for row in rows for text, _ in _pieces(row)]
     is_short = len(max(texts, key=len, default="")) <= WHOLE_MAX
     plain = escape_plain(texts) if is_short else None
-    shown = iter(plain or _shown_texts(listed, marks))
+    shown = iter(plain or _shown_texts(rows, marks))
     table = _Table(shown, is_wide, at)
     body = "".join([table.row(row) for row in rows])
     old, new = escape(old_name), escape(new_name)
@@ -379,9 +379,13 @@ def metadata_changes(old: object, new: object) -> str:
     return f"The metadata differs: {', '.join(names)}." if names else ""
 
 
+def _pieces(row: Row) -> Sequence[Piece]:
+    return row.segments or [(line, "") for line in row.folded]
+
+
 def _shown_texts(rows: Sequence[Row], marks: Marks) -> Iterator[str]:
     for row in rows:
-        for text, sign in row.segments or ():
+        for text, sign in _pieces(row):
             is_return_shown = sign != "" and not _is_whole(row)
             if len(text) <= WHOLE_MAX:
                 yield visible(text, marks, is_return_shown)
