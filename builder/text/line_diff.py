@@ -3,8 +3,7 @@
 import difflib
 import io
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -80,7 +79,7 @@ class LineDiff:
 
     def _heading(self, group: list[Opcode]) -> str:
         """The section heading of a hunk, which programs ignore: the first block that moved."""
-        for _, i1, i2, j1, j2 in group:
+        for _, i1, i2, j1, j2 in group if self.away else ():
             moved = [self.away[at].destination for at in range(i1, i2) if at in self.away]
             moved += [self.arrived[at].origin for at in range(j1, j2) if at in self.arrived]
             if moved:
@@ -96,9 +95,9 @@ class LineDiff:
         come = {at: self.new[at] for _, _, _, j1, j2 in codes for at in range(j1, j2)}
         if not gone or not come or not steps.take(len(gone) + len(come)):
             return []
-        there = _once(come)
+        there = _once(come.items())
         moves = []
-        for line, i in _once(gone).items():
+        for line, i in _once(gone.items()).items():
             j = there.get(line, -1)
             if i not in gone or j not in come:
                 continue
@@ -221,9 +220,8 @@ def _anchors(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[tuple
     """
     if old == new or not steps.take(len(old) + len(new)):
         return []
-    there = _once(dict(enumerate(new)))
-    once = _once(dict(enumerate(old)))
-    pairs = [(i, there[line]) for line, i in once.items() if line in there]
+    there = _once(enumerate(new))
+    pairs = [(i, there[line]) for line, i in _once(enumerate(old)).items() if line in there]
     # The longest increasing subsequence, by patience sorting: the last pair of each length, and
     # the pair before each.
     lasts: list[int] = []
@@ -241,10 +239,12 @@ def _anchors(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[tuple
     return found[::-1]
 
 
-def _once(lines: dict[int, str]) -> dict[str, int]:
+def _once(lines: Iterable[tuple[int, str]]) -> dict[str, int]:
     """The lines that are not blank and stand at one position."""
-    counts = Counter(lines.values())
-    return {line: at for at, line in lines.items() if counts[line] == 1 and not line.isspace()}
+    places: dict[str, int] = {}
+    for at, line in lines:
+        places[line] = -1 if line in places else at
+    return {line: at for line, at in places.items() if at >= 0 and not line.isspace()}
 
 
 def _range(start: int, stop: int) -> str:
