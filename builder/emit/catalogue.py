@@ -104,11 +104,14 @@ def _tried(state: State, site: Site) -> Repo | None:
     found = state.repos.best_trial()
     if not found:
         return None
-    owner, name = found.split("/")
-    # The record that readers get, because the content may have changed since.
-    data = site.read(BY_NAME["repo"].file_for(owner=owner, name=name))
-    repo = data and msgspec.json.decode(data, type=_RepoFile).data
+    repo = read_repo(site, *found.split("/"))
     return repo if repo and trial_rank(repo) else None
+
+
+def read_repo(site: Site, owner: str, name: str) -> Repo | None:
+    """The record that readers get, because the content may have changed since."""
+    data = site.read(BY_NAME["repo"].file_for(owner=owner, name=name))
+    return msgspec.json.decode(data, type=_RepoFile).data if data else None
 
 
 def write_tags(state: State, site: Site, pages: Pages) -> None:

@@ -3,9 +3,9 @@
 from functools import lru_cache
 
 import msgspec
-from msgspec import Struct
 
-from builder.model.answers import Repo, RepoSummary
+from builder.emit.catalogue import read_repo
+from builder.model.answers import RepoSummary
 from builder.model.errors import STATUS
 from builder.model.matching import version_file
 from builder.model.routes import BY_NAME, SORTS
@@ -18,14 +18,9 @@ from builder.store.state import State
 
 # So many of the top prompts are looked through for examples.
 LOOKED_AT_MAX = 20
-# Longer answers are cut.
+# Longer answers are cut. A character has at most four bytes.
 ANSWER_CHARS = 240
-
-
-class _RepoFile(Struct):
-    """The file of a prompt's record, without its meta."""
-
-    data: Repo
+ANSWER_BYTES_READ = 4 * ANSWER_CHARS
 
 
 def write_reference(settings: Settings, state: State, site: Site) -> None:
@@ -38,7 +33,7 @@ def write_reference(settings: Settings, state: State, site: Site) -> None:
     answers = {
         id: _shown(data)
         for id, file in examples.files().items()
-        if (data := site.read(file)) is not None
+        if (data := site.read(file, ANSWER_BYTES_READ)) is not None
     }
     shown_by = settings._replace(content="", out="", state="")
     site.write_fixed("api_page", _api_page(shown_by, examples, tuple(answers.items())))
@@ -56,7 +51,7 @@ def _api_page(
 
 
 def _shown(data: bytes) -> str:
-    text = data[: 4 * ANSWER_CHARS].decode(errors="ignore")
+    text = data.decode(errors="ignore")
     return text if len(text) <= ANSWER_CHARS else text[:ANSWER_CHARS] + "…"
 
 
@@ -67,15 +62,14 @@ def _examples(state: State, site: Site) -> Examples:
     for row, _ in top:
         summary = msgspec.json.decode(row, type=RepoSummary)
         at = {"owner": summary.owner, "name": summary.name}
-        data = site.read(BY_NAME["repo"].file_for(**at))
-        if data is None:
+        repo = read_repo(site, **at)
+        if repo is None:
             continue
-        repo = msgspec.json.decode(data, type=_RepoFile).data
         at["version"] = repo.latest_version
         cases = {"any": at}
         if repo.tags:
             cases["tagged"] = {"tag": repo.tags[0]}
-        if site.read(BY_NAME["diff"].file_for(**at)) is not None:
+        if site.read(BY_NAME["diff"].file_for(**at), 0) is not None:
             cases["changed"] = at
         if repo.labels:
             cases["labelled"] = at | {"label": min(repo.labels)}
@@ -86,4 +80,6 @@ def _examples(state: State, site: Site) -> Examples:
                 "file": version_file(*at.values(), path).file,
             }
         found = {kind: tuple(values.items()) for kind, values in cases.items()} | found
+        if len(found) == len(Examples._fields):
+            break
     return Examples(**found)

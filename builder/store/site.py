@@ -205,9 +205,9 @@ class Site:
         key, _ = named(route.name, {})
         self.noted.setdefault(SITE, []).append(key)
 
-    def read(self, file: str) -> bytes | None:
-        """The bytes of a file of the site; None if it does not exist."""
-        return _read(f"{self.root}/{file}")[0]
+    def read(self, file: str, most: int = -1) -> bytes | None:
+        """The bytes of a file of the site, or the first ``most``; None if it does not exist."""
+        return _read(f"{self.root}/{file}", most)[0]
 
     def mark(self) -> str:
         """Changes when the site is replaced, restored or emptied."""
@@ -291,8 +291,10 @@ def _is_empty(root: str) -> bool:
         return all(entry.name.startswith(".") for entry in entries)
 
 
-def _read(path: str) -> tuple[bytes | None, int | None]:
-    """A file's bytes and modification time; None for both if it does not exist."""
+def _read(path: str, most: int = -1) -> tuple[bytes | None, int | None]:
+    """A file's bytes, or the first ``most``, and modification time; None for both if it does not
+    exist.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -300,7 +302,7 @@ def _read(path: str) -> tuple[bytes | None, int | None]:
     try:
         status = os.fstat(descriptor)
         with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
-            return file.readall(), status.st_mtime_ns
+            return file.read(most), status.st_mtime_ns
     finally:
         os.close(descriptor)
 
