@@ -139,13 +139,14 @@ class _Blocks(difflib.SequenceMatcher):
     def __init__(self, blocks: list[difflib.Match]) -> None:
         self.opcodes = None
         self.matching_blocks: list[difflib.Match] = []
-        for one in blocks:
-            last = self.matching_blocks[-1] if self.matching_blocks else difflib.Match(0, 0, 0)
-            if (last.a + last.size, last.b + last.size) == (one.a, one.b) and last.size:
-                self.matching_blocks[-1] = last._replace(size=last.size + one.size)
-            elif one.size:
-                self.matching_blocks.append(one)
-        self.matching_blocks.append(blocks[-1])
+        a = b = size = 0
+        for next_a, next_b, next_size in blocks:
+            if (a + size, b + size) == (next_a, next_b):
+                size += next_size
+            elif next_size:
+                self.matching_blocks.append(difflib.Match(a, b, size))
+                a, b, size = next_a, next_b, next_size
+        self.matching_blocks += [difflib.Match(a, b, size), blocks[-1]]
 
 
 class _Matcher(difflib.SequenceMatcher):
@@ -187,8 +188,9 @@ def _equal(
     """
     blocks: list[difflib.Match] = []
     for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(old), len(new))]):
-        found = _equal_blocks(old[i + 1 : next_i], new[j + 1 : next_j], steps)
-        blocks += [difflib.Match(i + 1 + a, j + 1 + b, size) for a, b, size in found]
+        if (i + 1, j + 1) != (next_i, next_j):
+            found = _equal_blocks(old[i + 1 : next_i], new[j + 1 : next_j], steps)
+            blocks += [difflib.Match(i + 1 + a, j + 1 + b, size) for a, b, size in found]
         blocks.append(difflib.Match(next_i, next_j, 1))
     blocks[-1] = difflib.Match(len(old), len(new), 0)
     return _Blocks(blocks)
