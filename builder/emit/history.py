@@ -136,7 +136,8 @@ def read_history(
     names = [*map(str, task.versions)]
     stale = _find_stale(root, task, names, known)
     # Read first, so that no file shows labels or numbers that contradict each other.
-    records = {name: read_record(Version.parse(name)) for name in stale}
+    listed = zip(names, task.versions, strict=True)
+    records = {name: read_record(version) for name, version in listed if name in stale}
     current = {name: known[name] for name in names if name not in stale}
     carried = [move for _, move in remembered if move.is_carried and move.version in current]
     for name, record in records.items():

@@ -196,8 +196,9 @@ class Prompt:
                 links=self.links,
             )
             found[name] = envelopes.json_bytes(entry)
-        names = sorted(found, key=Version.parse) if history.gone.versions else found
-        return Entries({name: found[name] for name in names}, len(history.gone.versions))
+        if history.gone.versions:
+            found = {name: found[name] for name in sorted(found, key=Version.parse)}
+        return Entries(found, len(history.gone.versions))
 
     def _write_versions(self, history: History) -> tuple[list[Remembered], set[str]]:
         """Write the versions that are stale, or show other labels or another number. Returns all
