@@ -65,12 +65,12 @@ def chart(entries: Sequence[ListedVersion], labels: Labels, place: str = "") -> 
     the first of them. ``entries`` are oldest first. Empty without labels: then the list of versions
     says as much. ``place``: a class of the style sheet, that of screens on which it stands.
     """
+    if not labels.current:
+        return Markup("")
     shown = entries[-VERSIONS_MAX:]
     moves = {
         label: _since(shown[0].published_at, one) for label, one in shown_moves(labels).items()
     }
-    if not moves:
-        return Markup("")
     picture = _arrange(shown, moves)
     parts = [_versions(shown, picture)]
     parts += [_line(number, *one, picture) for number, one in enumerate(moves.items(), 1)]
