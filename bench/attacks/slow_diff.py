@@ -20,14 +20,14 @@ TRIES = 150
 WORKER = """
 import json, sys, time
 try:
-    from builder.render.hunks import hunks
+    from builder.render.hunks import readable
     from builder.text.line_diff import LineDiff
 except ImportError:  # where older versions have them
     from builder.diff import LineDiff
-    from builder.hunks import hunks
+    from builder.hunks import hunks as readable
 for line in sys.stdin:
     began = time.process_time()
-    hunks(LineDiff(*json.loads(line)))
+    readable(LineDiff(*json.loads(line)))
     print(time.process_time() - began, flush=True)
 """
 
