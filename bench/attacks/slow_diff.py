@@ -20,7 +20,7 @@ TRIES = 150
 WORKER = """
 import json, sys, time
 try:
-    from builder.render.hunks import readable
+    from builder.text.hunks import readable
     from builder.text.line_diff import LineDiff
 except ImportError:  # where older versions have them
     from builder.diff import LineDiff

@@ -36,9 +36,9 @@ from builder.model.settings import Settings
 from builder.model.version_files import BYTES_MAX
 from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, prompt_pages, skills
+from builder.render.changes_table import metadata_changes
 from builder.render.derive import Entries, Stored
 from builder.render.files_panels import Since
-from builder.render.hunks import metadata_changes, readable
 from builder.render.pages import pages_of
 from builder.render.prompt_text import trial_rank
 from builder.render.skills import Skill
@@ -51,6 +51,7 @@ from builder.store.withdrawn_files import read_parts
 from builder.text import abilities, line_diff
 from builder.text.abilities import Findings
 from builder.text.file_diff import FileChange, compare_files, unified
+from builder.text.hunks import readable
 from builder.text.interface import changes_for_callers, interface_of
 from builder.text.prompts import body_of
 from builder.text.summary import summarize

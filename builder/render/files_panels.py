@@ -9,11 +9,12 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from builder.model.answers import Version
-from builder.render.hunks import Readable, changes_table, counts, file_hunks
+from builder.render.changes_table import changes_table
 from builder.render.pages import Pages
 from builder.text.abilities import FindingChange
 from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks
+from builder.text.hunks import Readable, counts, file_hunks
 from builder.text.interface import Change
 
 

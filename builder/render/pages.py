@@ -29,11 +29,12 @@ from builder.model.routes import BY_NAME, PAGE_POLICY, QUERY_CHARS_MAX, SORTS
 from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
+from builder.render.changes_table import changes_table
 from builder.render.connect import mcp_url
-from builder.render.hunks import changes_table, counts
 from builder.render.notes import URL_CHARS, linked, prompt_in
 from builder.render.skills import installs_plugins
 from builder.text.hidden_chars import Marks, visible
+from builder.text.hunks import counts
 from builder.text.interface import by_name, explain
 from builder.text.one_line import one_line
 from builder.text.sources import built_from

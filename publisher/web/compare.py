@@ -18,7 +18,7 @@ from builder.model.plural import counted
 from builder.model.routes import TEXT as TEXT_TYPE
 from builder.model.service_urls import COMPARE_URL
 from builder.model.settings import Settings
-from builder.render.hunks import metadata_changes
+from builder.render.changes_table import metadata_changes
 from builder.text.file_diff import COMPARED_BYTES_MAX
 from builder.text.interface import Change, changes_for_callers, interface_of
 from publisher.web.pages.difference import (

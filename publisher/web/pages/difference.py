@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from builder.model.records import VersionFile
-from builder.render.hunks import Readable, counts, file_hunks, readable
 from builder.text import abilities
 from builder.text.abilities import FindingChange
 from builder.text.file_diff import FileChange, compare_files, unified
+from builder.text.hunks import Readable, counts, file_hunks, readable
 from builder.text.line_diff import LineDiff
 from builder.text.prompts import body_of
 
@@ -42,7 +42,7 @@ class TextDifference(NamedTuple):
 def compare(old: str, new: str, old_name: str, new_name: str) -> TextDifference:
     """Compares two texts, to the word.
 
-    For any texts, it takes no more steps than builder.text.line_diff and builder.render.hunks
+    For any texts, it takes no more steps than builder.text.line_diff and builder.text.hunks
     allow, plus time in proportion to their length. So callers limit only the length. A name is what
     people call a text: a version, or such as "your draft".
     """

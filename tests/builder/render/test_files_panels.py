@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from builder.model.records import StoredFile
 from builder.model.settings import Settings
 from builder.render.files_panels import Since, changes_since
-from builder.render.hunks import NO_LINES
 from builder.render.pages import pages_of
 from builder.text.file_diff import COMPARED_BYTES_MAX, compare_files
 from builder.text.hidden_chars import Marks
+from builder.text.hunks import NO_LINES
 from tests.support.catalogues import build_files, write_version
 
 SKILL = "---\nname: x\ndescription: y\n---\nSay it.\n"

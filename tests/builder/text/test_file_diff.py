@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from builder.model.records import StoredFile
-from builder.render.hunks import ROWS_MAX, file_hunks
 from builder.text import file_diff
 from builder.text.file_diff import FileChange, compare_files, unified
+from builder.text.hunks import ROWS_MAX, file_hunks
 from builder.text.line_diff import STEPS_MAX
 from tests.builder.text.test_line_diff import limited_work, slow_pair
 

@@ -12,7 +12,7 @@ from builder.pipeline.build import build
 from builder.text.file_diff import COMPARED_BYTES_MAX
 from builder.text.hidden_chars import MARKS_MAX
 from publisher.web.compare import COMPARISONS_PER_MINUTE, ONLY_ONE, STEPS_MAX
-from tests.builder.render.test_hunks import HEADING, HEADING_ROW, LONGER_HEADING, Table
+from tests.builder.render.test_changes_table import HEADING, HEADING_ROW, LONGER_HEADING, Table
 from tests.site.catalogue import (
     CALLED,
     CUT,

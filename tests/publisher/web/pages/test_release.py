@@ -12,7 +12,7 @@ from publisher.accounts.tokens import Accounts
 from publisher.web.pages import release
 from publisher.write.labels import change_label
 from publisher.write.store_protocol import FolderStore
-from tests.builder.render.test_hunks import Table
+from tests.builder.render.test_changes_table import Table
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import write_version
 

@@ -1,20 +1,17 @@
-"""Readable differences: exact, marked by words, bounded, and HTML that says all of it."""
+"""Readable differences: exact, marked by words, bounded."""
 
 import random
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.render import hunks
-from builder.render.hunks import Row, changes_table
-from builder.text.hidden_chars import Marks
+from builder.text import hunks
+from builder.text.hunks import Row
 from builder.text.line_diff import LineDiff
 from builder.text.word_diff import mark_words
 from tests.builder.text.test_line_diff import HOSTILE_PAIRS, limited_work, slow_pair, texts
-from tests.support.catalogues import build_files, write_version
 
 sentences = st.builds(
     "".join,
@@ -89,18 +86,15 @@ def test_lines_are_paired_in_the_whole_of_a_changed_block():
 
 RULES = "".join(f"Rule {number} of the house.\n" for number in range(12))
 SECTION = "## Sources\n\nRead the ticket first.\n\n"
+MOVED_SECTION = f"{RULES}\n{SECTION}## End\n", f"{SECTION}{RULES}\n## End\n"
 
 
 def test_a_block_that_moved_is_shown_once():
-    old, new = f"{RULES}\n{SECTION}## End\n", f"{SECTION}{RULES}\n## End\n"
+    old, new = MOVED_SECTION
     found = hunks.readable(LineDiff(old, new))
     assert (found.removed, found.added) == (0, 0)
-    html = changes_table(found.rows, "1", "2", Marks())
     kinds = [row.kind for row in found.rows]
     assert kinds == ["arrived", *["moved"] * 4, *["same"] * 3, "gap", *["same"] * 3, "away", "same"]
-    assert '<tr class="gap"><td colspan="4"><a href="#L14">4 lines moved from line 14</a>' in html
-    assert '<td colspan="4" id="L14"><a href="#R1">4 lines moved to line 1</a>' in html
-    assert "<ins" not in html and "<del" not in html and html.count("Read the ticket first.") == 1
 
 
 def test_a_changed_line_beside_a_block_that_moved_keeps_its_other():
@@ -125,9 +119,6 @@ def test_unchanged_lines_open_until_they_are_too_many():
     assert (many.folded, many.left_out) == ([], hunks.FOLDED_LINES_MAX + 2)
     long = rows_of("long " * 9_000 + "\na\nb\nc\nold\n", "long " * 9_000 + "\na\nb\nc\nnew\n")
     assert long[0].folded == () and long[0].left_out == 1
-    html = changes_table([few], "1", "2", Marks(), at="f1")
-    assert f"<summary>{few.left_out} lines unchanged</summary>" in html
-    assert '<div class="changes" dir="auto">1\n2\n' in html
 
 
 @given(sentences, sentences)
@@ -272,104 +263,3 @@ def test_no_text_makes_it_long(monkeypatch, old, new):
     assert changed + rest == removed + added + moved
     lines = [line for line in line_diff.unified("", "").split("\n")[2:] if line[:1] in ("-", "+")]
     assert removed + added + 2 * moved <= len(lines)
-
-
-class Table(HTMLParser):
-    """The rows of the table of changes: class, text of each cell, what is in del and ins. Folded
-    lines are left out.
-    """
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.rows: list[tuple[str, list[str], list[str]]] = []
-        self.stack: list[str] = []
-        self.feed(html[html.index('<table class="changes">') : html.rindex("</table>")])
-
-    def handle_starttag(self, tag, attrs):
-        self.stack.append(tag)
-        if tag == "tr":
-            self.rows.append((dict(attrs).get("class", ""), [], []))
-        elif tag in ("td", "th"):
-            self.rows[-1][1].append("")
-        elif tag in ("del", "ins"):
-            self.rows[-1][2].append("")
-
-    def handle_endtag(self, tag):
-        assert self.stack.pop() == tag
-
-    def handle_data(self, data):
-        if {"td", "th"} & {*self.stack} and "div" not in self.stack:
-            self.rows[-1][1][-1] += data
-        if {"del", "ins"} & {*self.stack}:
-            self.rows[-1][2][-1] += data
-
-
-# A case for each page that shows changes.
-HEADING, LONGER_HEADING = (
-    f"Be kind.\n\n## Write it{more}\n\nShort.\n" for more in ("", " Quote the customer")
-)
-HEADING_ROW = (["3", "3", "±", "## Write it Quote the customer\n"], [" Quote the customer"])
-
-
-def version_page(settings, old: str, new: str) -> str:
-    write_version(settings.content, "ann", "x", "1.0.0", old)
-    write_version(settings.content, "ann", "x", "1.1.0", new, description="Other.")
-    return build_files(settings)["ann/x/1.1.0.html"].decode()
-
-
-def test_the_page_of_a_version_says_what_changed(empty):
-    old = "one\ntwo\nthree\nfour\nfive\nBe <b>kind</b> to {{name}}.\n"
-    html = version_page(empty, old, old.replace("kind", "<i>very kind</i>").removesuffix("\n"))
-    assert Table(html).rows == [
-        ("", ["Line in 1.0.0", "Line in 1.1.0", "Change", "Text"], []),
-        ("gap", ["2 lines unchanged"], []),
-        ("", ["3", "3", "", "three\n"], []),
-        ("", ["4", "4", "", "four\n"], []),
-        ("", ["5", "5", "", "five\n"], []),
-        ("removed", ["6", "", "−", "Be <b>kind</b> to {{name}}.\n"], ["\n"]),
-        ("added", ["", "6", "+",
-                   "Be <b><i>very kind</i></b> to {{name}}. no line break at the end"],
-         ["<i>very ", "</i>"]),
-    ]  # fmt: skip
-    assert "<script" not in html.split('<table class="changes">')[1]
-
-
-def test_a_heading_that_gets_words_is_one_changed_line(empty):
-    html = version_page(empty, HEADING, LONGER_HEADING)
-    assert Table(html).rows[3][1:] == HEADING_ROW
-    assert 'Changes since 1.0.0 <span class="soft">+1 −1</span>' in html
-
-
-def test_a_page_without_changes_in_the_text_says_so(empty):
-    html = version_page(empty, "Same.\n", "Same.\n")
-    assert 'class="changes"' not in html
-    assert "The text is unchanged. The metadata differs: description." in html
-
-
-def test_a_page_of_too_many_changes_says_how_many_are_left_out(empty):
-    html = version_page(empty, "a\n" * 3_000, "b\n" * 3_000)
-    assert Table(html).rows[-1][:2] == (
-        "gap", ["5,000 more lines changed, not shown here"]
-    )  # fmt: skip
-
-
-def test_a_table_without_room_for_lines_says_how_many_are_left_out():
-    html = changes_table([Row("rest", left_out=1)], "<a>", "b", Marks())
-    assert Table(html).rows == [
-        ("", ["Line in <a>", "Line in b", "Change", "Text"], []),
-        ("gap", ["1 more line changed, not shown here"], []),
-    ]
-
-
-def test_the_middle_of_a_long_line_is_left_out():
-    rows = rows_of("a" * 2_000 + "\u202e", "b" * 1_000 + "c" * 600 + "d" * 500)
-    (_, old, _), (_, new, _) = Table(changes_table(rows, "1", "2", Marks())).rows[1:]
-    assert old[-1].startswith("a" * 1_000 + " … 501 characters not shown … " + "a" * 499)
-    shown = "b" * 1_000 + " … 600 characters not shown … " + "d" * 500
-    assert new[-1].removesuffix(" no line break at the end") == shown
-
-
-def test_characters_that_hide_are_shown_in_changes(empty):
-    html = version_page(empty, "Say so at once.\r\n", "Say\u202e so at once.\n")
-    assert 'data-code="U+202E"' in html
-    assert 'data-code="U+000D"></span>' in html
