@@ -27,12 +27,14 @@ from datetime import timedelta
 from itertools import islice
 from typing import NamedTuple
 
+import msgspec
 from catalogue import FIRST_DAY, TIME_FORMAT, Catalogue, publish
 from processes import environment, run
 from report import median, print_machine, print_table, scratch_folder, spread
 from servers import free_port
 
-from builder.model.version_files import media_type
+from builder.model.records import StoredFile
+from builder.model.version_files import content_sha256, media_type
 
 COMMAND = "import sys; sys.path.insert(0, {!r}); from cli.hubctl import main; main()"
 START_SECONDS_MAX = 600
@@ -180,20 +182,16 @@ def add_files(content: str) -> None:
         with open(f"{version}.md", "rb") as file:
             files = {"data.json": b'{"a": 1}\n', "notes.md": file.read(), "run.py": SCRIPT}
         os.mkdir(f"{version}.files")
-        lines = f"{record['sha256']}  -\n"
-        record["files"] = []
         for path, data in files.items():
             with open(f"{version}.files/{path}", "wb") as file:
                 file.write(data)
-            digest = hashlib.sha256(data).hexdigest()
-            lines += f"{digest}  {path}\n"
-            record["files"].append({
-                "path": path, "size": len(data), "sha256": digest, "media_type": media_type(path),
-                "executable": False,
-            })  # fmt: skip
-        record["content_sha256"] = hashlib.sha256(lines.encode()).hexdigest()
-        with open(record_path, "w") as file:
-            json.dump(record, file)
+        listed = [
+            StoredFile(path, len(data), hashlib.sha256(data).hexdigest(), media_type(path), False)
+            for path, data in files.items()
+        ]
+        record |= {"files": listed, "content_sha256": content_sha256(record["sha256"], listed)}
+        with open(record_path, "wb") as file:
+            file.write(msgspec.json.encode(record))
 
 
 def write_versions(content: str, count: int) -> None:
