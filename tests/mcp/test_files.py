@@ -1,18 +1,21 @@
 """Files of a version: listed by ``get_prompt``, read as resources."""
 
+import json
 from base64 import b64decode
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builder.model.caching import max_age_seconds
+from builder.model.matching import version_file
 from builder.model.version_files import media_type
-from tests.mcp.catalogue import FILES, MARK, OLD_FILES, Hub, Refused
-from tests.mcp.test_resources import (
-    RESOURCE_NOT_FOUND,
-    read,
-)
+from builder.pipeline.build import build
+from builder.store.plain_files import remove
+from tests.mcp.catalogue import FILES, MARK, OLD_FILES, Hub, Refused, hub_over
+from tests.mcp.test_resources import INTERNAL_ERROR, RESOURCE_NOT_FOUND, read
 from tests.mcp.wire import STATELESS
+from tests.support.catalogues import settings_in, write_version, write_withdrawn
 
 FOLDER = "prompt://eve/folder/1.1.0/files/"
 SKILL = "skill://eve/folder/"
@@ -120,3 +123,51 @@ def test_what_is_no_file_is_refused(hostile: Hub, says: str, uri: str):
     assert refused.value.code == RESOURCE_NOT_FOUND
     assert says in str(refused.value)
     assert "OBEY" not in str(refused.value)
+
+
+def test_files_follow_versions_and_withdrawals(tmp_path: Path):
+    settings = settings_in(tmp_path, queries=True, private=True)
+    for version in ("1.0.0", "1.1.0", "1.2.0"):
+        files = {"a.sh": version.encode(), "b.bin": b"\0"} if version != "1.2.0" else {}
+        write_version(settings.content, "ann", "tool", version, "Use a.sh.\n", files)
+    build(settings)
+    uris = [f"prompt://ann/tool/1.{minor}.0/files/{path}"
+            for minor in (0, 1) for path in ("a.sh", "b.bin")]  # fmt: skip
+    with hub_over(settings) as hub:
+        answers = [hub.ask("resources/read", {"uri": uri}, version=STATELESS) for uri in uris]
+        assert [one["cacheScope"] for one in answers] == ["private"] * 4
+        assert [data_of(one["contents"][0]) for one in answers] == [
+            b"1.0.0",
+            b"\0",
+            b"1.1.0",
+            b"\0",
+        ]
+        with pytest.raises(Refused, match=r"No such file of `ann/tool` 1\.2\.0"):
+            read(hub, "skill://ann/tool/a.sh")
+        write_withdrawn(settings.content, "ann/tool", "1.0.0")
+        remove(f"{settings.content}/ann/tool/1.0.0.files")
+        build(settings)
+        for uri in uris[:2]:
+            with pytest.raises(Refused, match=r"1\.0\.0 was withdrawn"):
+                read(hub, uri)
+        assert data_of(read(hub, uris[2])) == b"1.1.0"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"echo"])
+def test_a_file_that_is_being_copied_is_not_denied(hostile: Hub, content: bytes | None):
+    match = version_file("eve", "folder", "1.1.0", "scripts/walk.sh")
+    path = Path(hostile.settings.out, match.file)
+    whole = path.read_bytes()
+    path.unlink() if content is None else path.write_bytes(content)
+    try:
+        for start in (FOLDER, SKILL):
+            with pytest.raises(Refused, match="ry again in a moment") as refused:
+                read(hostile, start + "scripts/walk.sh")
+            assert refused.value.code == INTERNAL_ERROR
+    finally:
+        path.write_bytes(whole)
+
+
+def test_the_list_of_files_is_bounded(hostile: Hub):
+    answer = json.dumps(hostile.call("get_prompt", {"id": "eve/heavy"}))
+    assert len(answer) < 500_000
