@@ -33,7 +33,7 @@ TAKES = {
 }
 VERSIONS = [f"1.{minor}.{patch}" for minor in range(10) for patch in range(30)]
 PROMPTS_OF_MANY = 120
-# More than a completion gives.
+# With the others, more prompts than a list of the top has (TOP_MAX).
 OWNERS = 110
 # Characters of one to four bytes, so that no round number of bytes is between two of them.
 LONG_TEXT = f"{MARK} " + "aé語𝄞b" * ((256 * 1024 - 32) // 11)

@@ -18,8 +18,6 @@ from server.app import ReadApp, Receive, Scope, Send
 from tests.server.running import NEVER, Running, in_a_loop, running, until
 
 CATALOGUE = "/api/v1/catalogue.jsonl"
-TEXT = "/api/v1/repos/ann/story/raw"
-TEXT_FILE = "/api/v1/repos/ann/story/raw.txt"
 LARGE_BYTES = 8_000_000
 READERS = 20
 

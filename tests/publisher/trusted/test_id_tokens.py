@@ -198,7 +198,6 @@ def test_the_present_is_now(live: TestIssuer):
         verify(live.token(now=AT), there, KeyRing(there), BASE_URL)
 
 
-# RFC 9864 calls it Ed25519; issuers that sign so mostly do not yet.
 def test_another_token_has_another_hash(either: Verifier):
     assert either.job(either.token(jti="a")).token_hash != either.job(
         either.token(jti="b")
