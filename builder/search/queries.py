@@ -77,9 +77,9 @@ class ListPart(NamedTuple):
     facets: Facets | None = None
 
 
-def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[str, str]:
+def parse_parameters(query: bytes) -> dict[str, str]:
     """The parameters of a URL's query. Raises RequestError ``invalid_parameter``, also if one of
-    ``known`` is given twice.
+    PARAMETERS is given twice.
     """
     try:
         pairs = parse_qsl(
@@ -90,7 +90,7 @@ def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[
     except ValueError:
         raise _invalid(f"Too many parameters. Give at most {PARAMETERS_MAX}.") from None
     keys = [key for key, _ in pairs]
-    for key in known:
+    for key in PARAMETERS:
         if keys.count(key) > 1:
             raise _invalid(f"{key} appears more than once. Give it once.")
     return dict(pairs)
@@ -105,7 +105,7 @@ def parse_list_query(query: bytes) -> ListQuery:
     return ListQuery(
         page=_parse_page(parameters["page"]) if "page" in parameters else 1,
         sort=_parse_sort(parameters["sort"]) if "sort" in parameters else None,
-        tags=parse_tags(parameters["tag"]) if "tag" in parameters else (),
+        tags=_parse_tags(parameters["tag"]) if "tag" in parameters else (),
         q=_parse_q(parameters["q"]) if "q" in parameters else None,
         owner=_parse_owner(parameters["owner"]) if "owner" in parameters else None,
         explain=_parse_explain(parameters["explain"]) if "explain" in parameters else False,
@@ -127,14 +127,13 @@ def _parse_sort(text: str) -> str:
     return text
 
 
-def parse_tags(text: str, parameter: str = "tag") -> tuple[str, ...]:
-    """The tags of a list with commas. Raises RequestError ``invalid_parameter``."""
+def _parse_tags(text: str) -> tuple[str, ...]:
     tags = tuple(dict.fromkeys(text.split(",")))
     if len(tags) > names.TAGS_PER_REPO_MAX or not all(
         names.is_name(tag, names.TAG_CHARS_MAX) for tag in tags
     ):
         raise _invalid(
-            f"Invalid {parameter}. Give at most {names.TAGS_PER_REPO_MAX} tags, separated by "
+            f"Invalid tag. Give at most {names.TAGS_PER_REPO_MAX} tags, separated by "
             "commas. A tag has only a-z, 0-9 and single hyphens between them."
         )
     return tags
