@@ -370,11 +370,11 @@ def _unmatched(path: str) -> RequestError:
     return RequestError("not_found", MESSAGES["not_found"])
 
 
-async def _send_pieces(part: FileBytes, receive: Receive, send: Send) -> None:
+async def _send_pieces(data: FileBytes, receive: Receive, send: Send) -> None:
     """Send a body as fast as its reader reads; stop when the client disconnects."""
     gone = asyncio.create_task(_wait_until_gone(receive))
     try:
-        for piece in part.pieces():
+        for piece in data.pieces():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             # Without this, one fast reader would delay all others.
             await asyncio.sleep(0)
