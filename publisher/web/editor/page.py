@@ -71,8 +71,7 @@ class ShownFile(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The prompt and the draft that the editor is open on. ``owners`` are those that a new prompt
-    may have. ``repo`` is empty for a new prompt,
+    """The prompt and the draft that the editor is open on. ``repo`` is empty for a new prompt,
     which has no ``latest`` version. ``draft`` is the saved draft that the ``writing`` comes from,
     if any. ``drafts`` are those of this prompt that the author can continue.
     """
@@ -83,7 +82,6 @@ class Page(NamedTuple):
     writing: Writing
     draft: SavedDraft | None
     drafts: Sequence[SavedDraft] = ()
-    owners: Sequence[str] = ()
 
 
 class Shown(NamedTuple):
@@ -128,6 +126,7 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
         plan=shown.plan, errors=shown.errors or {}, note=shown.note, drafts=page.drafts,
         detail=shown.detail, is_refused=shown.status >= HTTPStatus.BAD_REQUEST,
         field_name=_field_name,
+        choices_of_owner=[] if page.repo else [(one, one) for one in frame.owners()],
         origin=origin_of(frame.service, page.owner, page.repo or shown.proposed, page.latest),
         is_override=request.form.get(OVERRIDE) == "yes",
         proposed=shown.proposed, is_preview=shown.is_preview, is_look=shown.is_look,
@@ -183,7 +182,6 @@ def _shared(frame: Frame, page: Page) -> dict[str, Any]:
     writing = page.writing
     return {
         "owner": page.owner,
-        "choices_of_owner": [(one, one) for one in page.owners],
         "repo": page.repo,
         "action": f"{where}?draft={page.draft.id}" if page.draft else where,
         "draft": page.draft,

@@ -132,7 +132,7 @@ class _Editor:
         writing = saved or Writing()
         name = propose_name(self._root, owner, writing)
         plan = self._first_plan(owner, name, writing, None) if saved else None
-        page = Page(owner, "", None, writing, draft, owners=frame.owners())
+        page = Page(owner, "", None, writing, draft)
         return show_editor(frame, page, Shown(plan, proposed=name if saved else ""))
 
     def edit(self, frame: Frame, person: str, whose: str, name: str) -> Response:
@@ -145,7 +145,7 @@ class _Editor:
                 "repo_not_found", f"{whose} has no prompt {name}. Create it with New prompt."
             )
         if whose not in frame.owners():
-            return self._copy(person, f"{whose}/{name}", latest)
+            return self._copy(person, whose, name, latest)
         owner = frame.act(person, whose).owner
         draft, writing = self._saved(person, name, owner)
         drafts = [] if draft else self._drafts.of(person, owner, name)
@@ -153,13 +153,13 @@ class _Editor:
         plan = self._first_plan(owner, name, page.writing, latest)
         return show_editor(frame, page, Shown(plan))
 
-    def _copy(self, person: str, id: str, base: Base) -> Response:
+    def _copy(self, person: str, whose: str, name: str, base: Base) -> Response:
         """The editor of a new prompt with the text and files of someone else's prompt."""
         files = rows_of(base.files, with_data=True)
-        _, _, name = id.partition("/")
         writing = structs.replace(base.shown, base_version="", name=name, files=files)
-        page = Page(person, "", None, writing, None, owners=self._frame.owners())
-        note = f"This is the text of {id} {base.version}. Publish it as a prompt of your own."
+        page = Page(person, "", None, writing, None)
+        what = f"{whose}/{name} {base.version}"
+        note = f"This is the text of {what}. Publish it as a prompt of your own."
         if base.record.license:
             note += f" Its licence is {base.record.license}."
         proposed = propose_name(self._root, person, writing)
@@ -251,10 +251,7 @@ class _Editor:
     def _again(self, sent: _Sent, writing: Writing | None = None, **shown: Any) -> Response:
         """Returns the editor with the fields that were sent, or with ``writing`` instead."""
         repo = "" if sent.is_new else sent.name
-        owners = self._frame.owners() if sent.is_new else ()
-        page = Page(
-            sent.owner, repo, sent.latest, writing or sent.writing, sent.draft, owners=owners
-        )
+        page = Page(sent.owner, repo, sent.latest, writing or sent.writing, sent.draft)
         proposed = sent.name if sent.is_new else ""
         shown["note"] = " ".join(filter(None, [shown.get("note", ""), *sent.left_out]))
         return show_editor(self._frame, page, Shown(proposed=proposed, **shown))
