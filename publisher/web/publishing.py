@@ -177,8 +177,7 @@ class _Publishing:
         root, repo = self._service.settings.content, f"{done.owner}/{done.name}"
         moved = [one for one in (done.previous, done.version) if one]
         with Faults() as faults:  # A version may have been removed meanwhile.
-            withdrawn = list_withdrawn(root, repo, faults)
-            if len(moved) == 2 and not any(map(withdrawn.has, moved)):
+            if len(moved) == 2 and not any(map(list_withdrawn(root, repo, faults).has, moved)):
                 read = partial(content.read_version, root, done.owner, done.name)
                 return propose_step(*(interface_of(*read(Version.parse(one))) for one in moved))
         return NO_STEP
