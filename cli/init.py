@@ -80,8 +80,8 @@ def init(
         raise click.BadParameter(f"{spec!r} is nothing that pip installs.", param_hint="--package")
     name = os.fsencode(os.path.basename(os.path.abspath(directory))).decode("utf-8", "replace")
     words = {"@NAME@": name, "@OWNER@": owner, "@PACKAGE@": spec}
-    words_of = name.replace("-", " ").capitalize() if _is_plain(name) else name
-    chosen = {"site-name": words_of, "default-owner": owner}
+    site_name = name.replace("-", " ").capitalize() if _is_plain(name) else name
+    chosen = {"site-name": site_name, "default-owner": owner}
     texts = {
         FILE_NAME: config_text(schema_of(group), chosen),
         "README.md": _filled("README.md", words),
