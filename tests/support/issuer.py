@@ -50,8 +50,7 @@ def make_key(kid: str, alg: str = "RS256") -> Key:
         return Key(kid, alg, jwk.generate_key("RSA"))
     if alg == "EdDSA":
         return Key(kid, alg, jwk.generate_key("OKP"))
-    curve = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}[alg]
-    return Key(kid, alg, jwk.generate_key("EC", curve))
+    return Key(kid, alg, jwk.generate_key("EC", {"ES256": "P-256"}[alg]))
 
 
 class TestIssuer:
