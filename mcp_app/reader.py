@@ -34,6 +34,8 @@ from mcp_app.cursors import Offset, make_cursor, read_cursor
 # thread.
 QUICK_BYTES_MAX = 128 * 1024
 SIMILAR_MAX = 3
+# Clients that read a whole list before anything else get so many repos.
+TOP_MAX = 200
 
 T = TypeVar("T")
 
@@ -259,9 +261,6 @@ def not_whole() -> RequestError:
         "unavailable",
         "A part of the catalogue cannot be read. It may be being copied: try again in a moment.",
     )
-
-
-TOP_MAX = 200
 
 
 async def list_top(

@@ -265,7 +265,9 @@ _decode = msgspec.json.Decoder(_Record).decode
 
 
 def join(text: bytes, files: Iterable[bytes]) -> bytes:
-    """The column of a version."""
+    """A version's text and files as one column of its row: the text, then the files in the order of
+    the record, which has their sizes. A withdrawal empties the column, and so removes all of them.
+    """
     return b"".join((text, *files))
 
 
