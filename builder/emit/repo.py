@@ -230,11 +230,10 @@ class Prompt:
         stored = self.read(number)
         version = derive.version_record(stored, previous, ordinal, self.links)
         since, diff = self._since(older, stored) if older else (None, None)
-        text = prompt_pages.shown(self.pages, version, version.version)
+        text = prompt_pages.shown(self.pages, version, version.version, self._found(stored))
         if number == self.task.versions[-1]:
             self.latest_text = text  # of the prompt's page, too
-        found = self._found(stored)
-        page = prompt_pages.version_page(self.pages, version, labels, text, since, found)
+        page = prompt_pages.version_page(self.pages, version, labels, text, since)
         made = files.of_version(version, self.skill(number), page, text.files, diff)
         known = {}
         for one in (older.record.files or ()) if older else ():
@@ -309,8 +308,8 @@ class Prompt:
             about,
             entries,
             labels,
-            self.latest_text or prompt_pages.shown(self.pages, repo, repo.latest_version),
-            self._found(latest),
+            self.latest_text
+            or prompt_pages.shown(self.pages, repo, repo.latest_version, self._found(latest)),
             self.task.pulls.by_day if self.task.pulls else (),
         )
         skill = self.skill(latest.version)

@@ -37,23 +37,24 @@ PARAMETERS_MAX = 5
 
 
 class Shown(NamedTuple):
-    """A text as its pages show it, with the outline, the form and the files. ``marks``: those left
-    for the rest of a page.
+    """A text as its pages show it, with the outline, the form and the files. ``found``: what it can
+    do, None if it is only a text; ``marks``: those left for the rest of a page.
     """
 
     text: Markup
     outline: Markup | str
     form: Markup | str
     files: Files
+    found: Findings | None
     marks: Marks
 
 
-def shown(pages: Pages, one: Repo | Version, number: str) -> Shown:
+def shown(pages: Pages, one: Repo | Version, number: str, found: Findings | None) -> Shown:
     """The text for the page of its version, and for the page of its prompt if it is the latest."""
     marks = Marks()
     files = Files(pages, one, number)
     text, outline = shown_text(pages, one, number, marks, files)
-    return Shown(text, outline, form(pages, one.variables, marks), files, marks)
+    return Shown(text, outline, form(pages, one.variables, marks), files, found, marks)
 
 
 def version_page(
@@ -62,10 +63,9 @@ def version_page(
     labels: list[str],
     text: Shown,
     since: Since | None = None,
-    found: Findings | None = None,
 ) -> bytes:
     """The page of a version that these labels name; ``since``: the changes since the previous
-    version, if there is one; ``found``: what it can do, None if it is only a text.
+    version, if there is one.
     """
     owner, name, number = version.owner, version.name, version.version
     # The text comes first, because its hidden characters are counted before those of the changelog.
@@ -94,7 +94,7 @@ def version_page(
         outline=text.outline,
         facts=_facts(pages, version, version, glance),
         files=text.files.panel(),
-        can_do=_can_do(pages, found, marks, text.files),
+        can_do=_can_do(pages, text, marks),
         changes=changes,
         counted_lines=counted_lines,
         diff_url=version.diff_url or "",
@@ -108,11 +108,10 @@ def repo_page(
     entries: Entries,
     labels: Labels,
     text: Shown,
-    found: Findings | None = None,
     by_day: Sequence[tuple[int, int]] = (),
 ) -> bytes:
     """The page of a prompt; ``entries`` are all its versions, including withdrawn ones, oldest
-    first; ``found`` as in ``version_page``; ``by_day`` as in ``PullCounts``.
+    first; ``by_day`` as in ``PullCounts``.
     """
     newest_first = entries[: -derive.VERSIONS_WITH_PROMPT_MAX - 1 : -1]
     (latest,) = entries.readable(1)
@@ -146,7 +145,7 @@ def repo_page(
             spark(by_day),
         ),
         files=text.files.panel(),
-        can_do=_can_do(pages, found, Marks(text.marks.left), text.files),
+        can_do=_can_do(pages, text, Marks(text.marks.left)),
         versions=lines(rows),
         older=f"{len(entries) - len(rows):,}" if len(entries) > len(rows) else "",
         has_others=len(entries) > 1,
@@ -196,10 +195,10 @@ def _line(text: str) -> str:
     return one_line(text, SHORTENED_CHARS)
 
 
-def _can_do(pages: Pages, found: Findings | None, marks: Marks, files: Files) -> Markup | str:
-    if found is None:
+def _can_do(pages: Pages, text: Shown, marks: Marks) -> Markup | str:
+    if text.found is None:
         return ""
-    return pages.macro("can_do.html", "can_do")(found, marks, files.places)
+    return pages.macro("can_do.html", "can_do")(text.found, marks, text.files.places)
 
 
 # What one does with the text, and the facts of a version
