@@ -17,7 +17,7 @@ from builder.model.matching import version_file
 from builder.model.plural import counted, human_size
 from builder.model.routes import BY_NAME
 from builder.model.version_files import PATH_PATTERN, is_text, text_of
-from builder.render.pages import Pages
+from builder.render.pages import Pages, hashed
 from builder.text.hidden_chars import Marks, visible
 from builder.text.pictures import picture_size
 from builder.text.readable import readable
@@ -175,8 +175,7 @@ class Files:
             height=str(size[1]) if is_shown else "",
             reading=reading,
             source=source,
-            hash=file.sha256[:12],
-            hash_rest=file.sha256[12:],
+            sha256=hashed(file.sha256),
             tree=tree,
         )
 

@@ -189,9 +189,16 @@ def shortened(text: str) -> str:
     return text if len(text) <= SHORTENED_CHARS else text[: SHORTENED_CHARS - 1] + "…"
 
 
+def hashed(sha256: str) -> Markup:
+    """The start of a hash; a button of site.js, which finds the class, copies all of it."""
+    html = f'<code class="hash">{sha256[:12]}<span class="unseen">{sha256[12:]}</span></code>'
+    return Markup(html)
+
+
 _FILTERS = {
     "day": day,
     "href": lambda url: quote(url, safe=URL_CHARS),
+    "hashed": hashed,
     "shortened": shortened,
     "one_line": lambda text: one_line(text, SHORTENED_CHARS),
     "visible": visible,

@@ -20,7 +20,7 @@ from builder.render.chart import PRODUCTION, charts, left_out, rank, spark
 from builder.render.derive import Entries
 from builder.render.file_pages import Files
 from builder.render.files_panels import Since, changes_since
-from builder.render.pages import SHORTENED_CHARS, Pages, shortened
+from builder.render.pages import SHORTENED_CHARS, Pages, hashed, shortened
 from builder.render.prompt_text import form, lines, shown_text
 from builder.render.skills import marketplace_name, plugin_name
 from builder.text.abilities import Findings
@@ -272,8 +272,7 @@ def _facts(
         day=day(publication.published_at),
         publisher=publication.publisher,
         source=_source_link(pages, publication.source),
-        hash=text.sha256[:12],
-        hash_rest=text.sha256[12:],
+        sha256=hashed(text.sha256),
         size=human_size(text.size),
         files_count=counted(len(text.files), "file") if text.files else "",
         license=text.license or "",
