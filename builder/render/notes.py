@@ -9,19 +9,22 @@ from builder.model.names import NAME_PATTERN, RESERVED_OWNERS
 from builder.text.hidden_chars import Marks, visible
 
 # Characters of a URL besides letters and digits (RFC 3986).
-URL_CHARS = "%/:?#[]@!$&'()*+,;=~-._"
+_URL_CHARS = "%/:?#[]@!$&'()*+,;=~-._"
 
 _address = re.compile(r"(https?://[^\s<>\"']*[^\s<>\"'.,;:!?)\]])")
 _ID = rf"({NAME_PATTERN})/({NAME_PATTERN})(?![\w/-])"
+
+
+def href(url: str) -> str:
+    """The URL for a link: other characters are encoded."""
+    return quote(url, safe=_URL_CHARS)
 
 
 def linked(text: str, marks: Marks) -> Markup:
     """The text with its addresses as links."""
     link = Markup('<a rel="nofollow ugc noopener" href="%s">%s</a>')
     parts = (
-        link % (quote(part, safe=URL_CHARS), visible(part, marks))
-        if at % 2
-        else visible(part, marks)
+        link % (href(part), visible(part, marks)) if at % 2 else visible(part, marks)
         for at, part in enumerate(_address.split(text))
     )
     return Markup().join(parts)

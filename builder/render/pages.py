@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import jinja2
 from jinja2.bccache import Bucket
@@ -31,12 +30,13 @@ from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
 from builder.render.changes_table import changes_table
 from builder.render.connect import mcp_url
-from builder.render.notes import URL_CHARS, linked, prompt_in
+from builder.render.notes import href, linked, prompt_in
 from builder.render.skills import installs_plugins
 from builder.text.hidden_chars import Marks, visible
 from builder.text.hunks import counts
 from builder.text.interface import by_name, explain
 from builder.text.one_line import one_line
+from builder.text.pictures import is_picture
 from builder.text.sources import built_from
 
 TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
@@ -197,7 +197,7 @@ def hashed(sha256: str) -> Markup:
 
 _FILTERS = {
     "day": day,
-    "href": lambda url: quote(url, safe=URL_CHARS),
+    "href": href,
     "hashed": hashed,
     "shortened": shortened,
     "one_line": lambda text: one_line(text, SHORTENED_CHARS),
@@ -206,6 +206,7 @@ _FILTERS = {
     "changes_table": changes_table,
     "counts": counts,
     "human_size": human_size,
+    "is_picture": is_picture,
     "built_from": built_from,
     "by_name": by_name,
     "explain": explain,

@@ -79,7 +79,6 @@ def _letters() -> list[list[bytes]]:
 _SHADES = str.maketrans({f"{shade:x}": chr(shade) for shade in range(16)})
 
 
-@cache
 def _read(asset: str) -> _Image:
     data = read_asset(asset)
     at = data.index(b"IDAT")

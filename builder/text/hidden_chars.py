@@ -20,7 +20,6 @@ _ALWAYS = (
     r"\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
 )
-# Patterns that scripts in browsers also use.
 _suspect = re.compile(rf"[\r{_ALWAYS}{_JOINERS}{_SELECTORS}]")
 _SUSPECT_ASCII = bytes(code for code in range(128) if _suspect.match(chr(code)))
 # Between letters or pictures, one joiner or selector is part of their spelling.

@@ -25,6 +25,11 @@ def picture_size(extension: str, data: bytes) -> tuple[int, int] | None:
     return size if size and all(size) else None
 
 
+def is_picture(path: str) -> bool:
+    """True if the name of a file promises a picture."""
+    return path.rpartition(".")[2] in _READERS
+
+
 def _png(data: bytes) -> tuple[int, int] | None:
     return unpack_from(">II", data, 16) if data.startswith(b"\x89PNG\r\n\x1a\n") else None
 
