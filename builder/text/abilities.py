@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from builder.model.plural import counted
 from builder.model.version_files import is_text, text_of
-from builder.text.hidden_chars import INVISIBLE, called
+from builder.text.hidden_chars import called, invisible
 from builder.text.prompts import parse_document
 
 # The name of the text among the files of a version.
@@ -144,7 +144,6 @@ _keys = re.compile(
     r"|\b(?:cookies\.sqlite|key[34]\.db|logins\.json|wallet\.dat)(?![\w-])"
     r"|\b169\.254\.169\.254\b)"  # where clouds give credentials to machines
 )
-_hidden = re.compile(rf"({INVISIBLE})\1*")
 
 _MARKDOWN_FILES = (".md", ".mdx", ".markdown")
 _SHELL_FILES = (".sh", ".bash", ".zsh")
@@ -276,7 +275,7 @@ def _hidden_characters(path: str, text: str) -> Iterator[tuple[int, str]]:
     """The hidden characters, with their lines. Their names include the count in the file, so a
     comparison shows one more of them as new.
     """
-    runs = [(line, one[0]) for line, one in _find(_hidden, text)]
+    runs = [(line, one[0]) for line, one in _find(invisible, text)]
     counts = Counter("".join(run for _, run in runs))
     for line, (character, *_) in runs:
         yield line, f"{called(character)}, {counts[character]:,} in {path}"

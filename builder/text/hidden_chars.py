@@ -24,14 +24,14 @@ _suspect = re.compile(rf"[\r{_ALWAYS}{_JOINERS}{_SELECTORS}]")
 _SUSPECT_ASCII = bytes(code for code in range(128) if _suspect.match(chr(code)))
 # Between letters or pictures, one joiner or selector is part of their spelling.
 _LETTER = r"[^\x00-\u02ff\u2000-\u206f\s]"
-INVISIBLE = (
+_INVISIBLE = (
     rf"[{_ALWAYS}]|(?<!{_LETTER})[{_JOINERS}]|[{_JOINERS}](?!{_LETTER})"
     rf"|(?<=[{_SELECTORS}])[{_SELECTORS}]"
 )
 _is_control = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]").match
 # A run of the same character is one mark.
-_invisible = re.compile(rf"({INVISIBLE})\1*")
-_invisible_or_return = re.compile(rf"({INVISIBLE}|\r)\1*")
+invisible = re.compile(rf"({_INVISIBLE})\1*")
+_invisible_or_return = re.compile(rf"({_INVISIBLE}|\r)\1*")
 
 # A mark takes 40 times the bytes of its character. A text with more is cut.
 MARKS_MAX = 1_000
@@ -39,7 +39,7 @@ MARKS_MAX = 1_000
 
 def hidden_characters(text: str) -> Counter[str]:
     """The characters that ``visible`` marks, and how often the text has them."""
-    runs = _invisible.finditer(text) if _is_suspect(text) else ()
+    runs = invisible.finditer(text) if _is_suspect(text) else ()
     return Counter("".join(found[0] for found in runs))
 
 
@@ -82,7 +82,7 @@ def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False
     marks = marks or Marks()
     parts: list[Markup] = []
     end = 0
-    for found in (_invisible_or_return if is_return_shown else _invisible).finditer(text):
+    for found in (_invisible_or_return if is_return_shown else invisible).finditer(text):
         parts.append(escape(text[end : found.start()]))
         if not marks.take():
             parts.append(_cut(len(text) - found.start()))
