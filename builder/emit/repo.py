@@ -58,8 +58,9 @@ from builder.text.summary import summarize
 
 # The most versions cached while a repo is rendered.
 TEXTS_KEPT = 32
-# A skill has up to three times the bytes of its files: these together, unless there are only two.
-SKILL_BYTES_KEPT = 8 * 3 * BYTES_MAX
+# The bytes of the files of all cached skills, of which there are at least two. A skill has up to
+# three times as many.
+FILE_BYTES_KEPT = 8 * BYTES_MAX
 
 
 class Rendered(NamedTuple):
@@ -126,7 +127,7 @@ class Prompt:
         self.read_record = lru_cache(TEXTS_KEPT)(partial(content.read_record, *place))
         self.read = lru_cache(TEXTS_KEPT)(partial(_read, self.read_record, *place))
         read_skill = partial(_skill, settings.content, self.read, self.links)
-        skills_kept = max(2, SKILL_BYTES_KEPT // (3 * max(BYTES_MAX, settings.file_bytes)))
+        skills_kept = max(2, FILE_BYTES_KEPT // max(BYTES_MAX, settings.file_bytes))
         self.skill = lru_cache(skills_kept)(read_skill)
         self.find = lru_cache(skills_kept)(partial(_find, self.read, self.skill))
         self.latest_text: prompt_pages.Shown | None = None
