@@ -1,5 +1,5 @@
 // The page that compares two versions of a prompt. The service compares them; where no service
-// answers, the browser compares the texts alone.
+// answers, the page shows what each version changed.
 
 import { byId } from "./site.js";
 
