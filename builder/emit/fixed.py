@@ -8,7 +8,7 @@ from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.render import clients, colours, connect, feeds, openapi
 from builder.render.envelopes import error_envelope
-from builder.render.pages import ASSETS, pages_of
+from builder.render.pages import pages_of
 from builder.render.picture import picture
 from builder.search.rules import search_rules
 from builder.store.site import Site
@@ -44,8 +44,7 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     site.write_fixed("no_jekyll", b"")
     for route in _ASSET_ROUTES:
         name = os.path.basename(BY_NAME[route].file)
-        with open(os.path.join(ASSETS, name), "rb") as file:
-            site.write_fixed(route, file.read())
+        site.write_fixed(route, colours.read_asset(name))
     rules = search_rules()
     shell = clients.shell_client(settings.base_url, rules)
     script, types = clients.script_client(settings.base_url)

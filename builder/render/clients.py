@@ -10,11 +10,13 @@ import json
 import os
 from typing import NamedTuple
 
-_HERE = os.path.dirname(__file__)
+from builder.render.colours import read_asset
+
 # The folder also links to files of the packages for Python and npm, because packages cannot contain
 # links.
-SHELL_CLIENT = os.path.join(_HERE, "client", "hub")
-PYTHON_CLIENT = os.path.join(_HERE, "client", "hub_prompts.py")
+_CLIENTS = os.path.join(os.path.dirname(__file__), "client")
+SHELL_CLIENT = os.path.join(_CLIENTS, "hub")
+PYTHON_CLIENT = os.path.join(_CLIENTS, "hub_prompts.py")
 
 
 class Release(NamedTuple):
@@ -27,10 +29,10 @@ class Release(NamedTuple):
 def shell_client(base_url: str, rules: str) -> Release:
     """The client for a POSIX shell."""
     baked = f"baked_url='{base_url}'\n".encode()
-    script = _read("client", "hub").replace(b"baked_url='http://127.0.0.1:8000'\n", baked)
+    script = _read("hub").replace(b"baked_url='http://127.0.0.1:8000'\n", baked)
     programs = {
         "search.py": search_program(rules),
-        "show.py": _read("client", "show.py"),
+        "show.py": _read("show.py"),
     }
     for name, source in programs.items():
         script = script.replace(f"# The build puts {name} here.\n".encode(), source)
@@ -39,26 +41,26 @@ def shell_client(base_url: str, rules: str) -> Release:
 
 def search_program(rules: str) -> bytes:
     """The Python program with which the shell client searches a catalogue."""
-    return _read("client", "search.py").replace(b'r"""{}"""', f'r"""{rules}"""'.encode())
+    return _read("search.py").replace(b'r"""{}"""', f'r"""{rules}"""'.encode())
 
 
 def python_client(base_url: str) -> bytes:
     baked = f'\nBAKED_URL = "{base_url}"\n'.encode()
-    return _read("client", "hub_prompts.py").replace(b'\nBAKED_URL = ""\n', baked)
+    return _read("hub_prompts.py").replace(b'\nBAKED_URL = ""\n', baked)
 
 
 def script_client(base_url: str) -> tuple[bytes, bytes]:
     """The client for JavaScript, and its types."""
     baked = f"const BUILT_FOR = {json.dumps(base_url)};\n".encode()
-    script = _read("client", "hub.js").replace(b'const BUILT_FOR = "";\n', baked)
-    return script, _read("client", "hub.d.ts")
+    script = _read("hub.js").replace(b'const BUILT_FOR = "";\n', baked)
+    return script, _read("hub.d.ts")
 
 
 def search_script(rules: str) -> bytes:
     """The module with which browsers search a catalogue."""
-    return _read("assets", "catalogue.js").replace(b"RULES = {};", b"RULES = %b;" % rules.encode())
+    return read_asset("catalogue.js").replace(b"RULES = {};", b"RULES = %b;" % rules.encode())
 
 
-def _read(*parts: str) -> bytes:
-    with open(os.path.join(_HERE, *parts), "rb") as file:
+def _read(name: str) -> bytes:
+    with open(os.path.join(_CLIENTS, name), "rb") as file:
         return file.read()

@@ -40,7 +40,6 @@ from builder.text.pictures import is_picture
 from builder.text.sources import built_from
 
 TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
-ASSETS = os.path.join(os.path.dirname(__file__), "assets")
 
 SHORTENED_CHARS = 300
 

@@ -20,7 +20,7 @@ from builder.render import (
     colours,
     openapi,
 )  # fmt: skip
-from builder.render.pages import ASSETS
+from builder.render.colours import ASSETS
 from builder.render.picture import picture
 from builder.search.rules import search_rules
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from builder.render.pages import ASSETS
+from builder.render.colours import ASSETS
 from tests.node import NODE, PACKAGES, PROGRAMS
 from tests.support.servers import DEADLINE_SECONDS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.render.pages import ASSETS
+from builder.render.colours import ASSETS
 from tests.node import PACKAGES
 from tests.site.catalogue import CALLED, FOLDER, MARKUP, PAGES, RELEASED
 from tests.site.markup import Markup

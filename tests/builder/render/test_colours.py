@@ -7,6 +7,7 @@ import pytest
 
 from builder.model.errors import OperatorError
 from builder.render.colours import (
+    ASSETS,
     CONTRAST_MIN,
     check_accent,
     contrast,
@@ -14,7 +15,6 @@ from builder.render.colours import (
     schemes,
     stylesheet,
 )  # fmt: skip
-from builder.render.pages import ASSETS
 
 GROUNDS = ("ground", "raised", "sunken")
 ACCENTS = ["", "#8a2f6b", "#000000", "#7a5200", "#0000ff", "#5a5a5a"]
