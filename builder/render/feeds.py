@@ -74,7 +74,7 @@ def repo_feed(
     if labels.history:
         # The publication that carried a move has the same time; the stable sort keeps it below the
         # move.
-        entries = [*_move_entries(repo, labels), *entries]
+        entries = [*_move_entries(repo, labels, links), *entries]
         entries.sort(key=lambda entry: entry[0], reverse=True)
         del entries[ENTRIES_MAX:]
     return _feed(
@@ -148,17 +148,18 @@ def _version_entry(repo: answers.Repo, version: answers.VersionEntry, links: Lin
     return _entry(url, title, _updated(version.published_at), author, url, summary)
 
 
-def _move_entries(repo: answers.Repo, labels: Labels) -> Iterator[tuple[str, str]]:
+def _move_entries(repo: answers.Repo, labels: Labels, links: Links) -> Iterator[tuple[str, str]]:
     """The newest moves of labels, each with its time."""
     for number, move in newest_moves(labels, ENTRIES_MAX):
-        yield move.moved_at, _move_entry(repo, move, number)
+        yield move.moved_at, _move_entry(repo, move, number, links)
 
 
-def _move_entry(repo: answers.Repo, move: answers.LabelMove, number: int) -> str:
+def _move_entry(repo: answers.Repo, move: answers.LabelMove, number: int, links: Links) -> str:
     """``number``: the number of the move among those of its label, from 1."""
-    id = f"{repo.url}#move-{move.label}-{number}"
+    place, page = f"#move-{move.label}-{number}", repo.url
     # A prompt has a page of versions from its second one on.
-    page = id.replace("#", "/versions#") if repo.versions_count > 1 else repo.url
+    if repo.versions_count > 1:
+        page = links.page("versions_page", owner=repo.owner, name=repo.name) + place
     if move.version is None:
         change = "removed"
     elif move.previous is None:
@@ -168,7 +169,7 @@ def _move_entry(repo: answers.Repo, move: answers.LabelMove, number: int) -> str
     title = f"{repo.owner}/{repo.name} {move.label} {change}"
     author = _by(move.moved_by, repo.owner)
     summary = _text(move.note) or f"Label {move.label} {change}"
-    return _entry(id, title, _updated(move.moved_at), author, page, summary)
+    return _entry(repo.url + place, title, _updated(move.moved_at), author, page, summary)
 
 
 def _author(owner: str, links: Links) -> str:
