@@ -346,9 +346,11 @@ def _glance(pages: Pages, labels: Sequence[str]) -> Markup:
     """The labels of a version in a line: the first, and the number of others."""
     if len(labels) < 2:
         return _label_marks(pages, labels)
-    return _label_marks(pages, _by_weight(labels)[:1]) + Markup(
-        f' +{len(labels) - 1}<span class="unseen"> labels</span>'
-    )
+    return _label_marks(pages, _by_weight(labels)[:1]) + " " + _more_labels(len(labels) - 1)
+
+
+def _more_labels(count: int) -> Markup:
+    return Markup(f'+{count}<span class="unseen"> labels</span>')
 
 
 def _by_weight(labels: Iterable[str]) -> list[str]:
@@ -369,5 +371,5 @@ def _elsewhere(pages: Pages, repo: Repo, labels: Labels) -> Markup:
         name=repo.name,
         label=pages.macro("labels.html", "label_mark")(first),
         version=found[first],
-        others=f"{len(others)}" if others else "",
+        others=_more_labels(len(others)) if others else "",
     )
