@@ -151,7 +151,7 @@ def find_faults(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
         if fault := fault_of_path(path):
             yield path, fault
             continue
-        folders = [*_folders(path)]
+        folders = [*folders_of(path)]
         if (other := seen.get(path.lower())) == path:
             yield path, "is the path of two files: give each a path of its own"
         elif other is not None:
@@ -182,7 +182,7 @@ def fault_of_path(path: str) -> str:
     return "is the prompt's own text: send that as `content`"
 
 
-def _folders(path: str) -> Iterator[str]:
+def folders_of(path: str) -> Iterator[str]:
     """The folders above a path, outermost first."""
     return (path[:at] for at, character in enumerate(path) if character == "/")
 

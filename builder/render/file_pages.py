@@ -16,7 +16,7 @@ from builder.model.answers import File, Repo, Version
 from builder.model.matching import version_file
 from builder.model.plural import counted, human_size
 from builder.model.routes import BY_NAME
-from builder.model.version_files import PATH_PATTERN, is_text, text_of
+from builder.model.version_files import PATH_PATTERN, folders_of, is_text, text_of
 from builder.render.pages import Pages, hashed
 from builder.text.hidden_chars import Marks, visible
 from builder.text.pictures import picture_size
@@ -43,7 +43,7 @@ class Files:
         self._at = {"owner": one.owner, "name": one.name, "version": number}
         self._listed = sorted(one.files or (), key=lambda file: posixpath.split(file.path))
         paths = {file.path.lower() for file in self._listed}
-        taken = paths | {path[:at] for path in paths for at, sign in enumerate(path) if sign == "/"}
+        taken = paths.union(*map(folders_of, paths))
         # The page of `a` is a file `a.html`, at the address of the page of `a.html`. So `a` has
         # none beside a file, or a folder, of that name.
         self._hrefs = {

@@ -11,6 +11,7 @@ from itertools import chain
 
 from builder.model.errors import cut
 from builder.model.plural import some_of
+from builder.model.version_files import folders_of
 
 IGNORE_FILE = ".hubignore"
 IGNORE_BYTES_MAX = 8 * 1024
@@ -78,7 +79,7 @@ class FolderRule:
         kept: list[str] = []
         left: dict[str, str] = {}
         for path, kind in kinds.items():
-            folders = (path[: at + 1] for at, one in enumerate(path) if one == "/")
+            folders = (f"{one}/" for one in folders_of(path))
             found = ((part, part in environments) for part in folders)
             why = ((part, self.why_not(part[:-1], FOLDER, is_environment=of)) for part, of in found)
             own = ((path, self.why_not(path, kind)),)
