@@ -6,7 +6,6 @@ import shlex
 import tempfile
 from collections import Counter
 from importlib import import_module
-from types import ModuleType
 
 import click
 
@@ -25,7 +24,7 @@ from cli.options import (
     settings_of_serve,
 )
 from cli.site import update_site
-from cli.standard_error import Progress, say
+from cli.standard_error import Progress
 from cli.stores import open_store
 from moving.importers.items import (
     CONTRIBUTOR_COLUMNS,
@@ -36,7 +35,7 @@ from moving.importers.items import (
 )
 from moving.importers.run import Options, Outcome, check_owners, import_found, import_source
 from moving.vendors import MODULES
-from moving.vendors.documents import read_export
+from moving.vendors.documents import read_documents, read_export
 from publisher.write.fields import parse_field
 
 DEFAULT_OWNER = "imported"
@@ -90,9 +89,8 @@ a folder             all such files below it, except tables and JSON, and except
 Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
 
 With --from, prompts come with their versions, times, changelogs and labels. SOURCE is then an
-export of the vendor: a file, a .zip or a folder. If it is the https address of the vendor's
-API, hubctl first saves the API's answers in the folder of --save, also with --dry-run. API
-keys come from the environment.
+export of the vendor, a file or a folder; or the https address of the vendor's API, which is
+read to its end before anything is published. API keys come from the environment.
 
 You can import the same source again: unchanged prompts are skipped, changed ones get a new
 version, and histories get the versions that are new. A source can create prompts of any owner,
@@ -116,9 +114,6 @@ and skipped. Exits 1 if any prompt or version is rejected or refused.
     metavar="VENDOR",
     help="What SOURCE is: an export of this vendor, or the address of its API. VENDOR is "
     f"{', '.join(sorted(MODULES))}.",
-)
-@click.option(
-    "--save", metavar="DIR", help="Folder for the API's answers. [default: VENDOR-export]"
 )
 @grouped(
     "options",
@@ -206,22 +201,19 @@ def imports(
     places: Places,
     source: str,
     vendor: str | None,
-    save: str | None,
     options: Options,
     verbose: bool,
     init: bool,
 ) -> None:
     """Import, and print the result. Raises HubError, click.UsageError."""
-    if not vendor and (is_address(source) or save):
-        problem = (
-            f"{source} is an address" if is_address(source) else "--save keeps an API's answers"
-        )
+    if not vendor and is_address(source):
         raise click.UsageError(
-            f"{problem}. Add --from VENDOR to say whose API it is, like --from langfuse."
+            f"{source} is an address. Add --from VENDOR to say whose API it is, like --from "
+            "langfuse."
         )
     file_bytes = settings_of_serve(click.get_current_context())["file_bytes"]
     options = options._replace(owner=options.owner or DEFAULT_OWNER, file_bytes=file_bytes)
-    outcome = _import(places, source, vendor, save, options, init)
+    outcome = _import(places, source, vendor, options, init)
     tell(outcome, options, verbose=verbose)
     changed = [*outcome.created, *outcome.updated]
     if changed and not options.dry_run:
@@ -240,7 +232,7 @@ def imports(
 
 
 def _import(
-    places: Places, source: str, vendor: str | None, save: str | None, options: Options, init: bool
+    places: Places, source: str, vendor: str | None, options: Options, init: bool
 ) -> Outcome:
     with contextlib.ExitStack() as stack:
         if init and options.dry_run and not os.path.isdir(places.content):
@@ -254,30 +246,11 @@ def _import(
         if not vendor:
             own = {*map(os.path.realpath, places.folders)}
             return import_source(source, store, options, progress, own)
+        from moving.vendors.api import ask  # late: its libraries take a while to load
+
         check_owners(options)  # before a download
         module = import_module(MODULES[vendor])
-        export = _download(module, source, save, f"{vendor}-export", progress)
-        found = read_export(module, export)
+        is_api = is_address(source)
+        documents = ask(module, source, progress) if is_api else read_documents(source)
+        found = read_export(module, documents)
         return import_found(found, module.TITLE, store, options, progress)
-
-
-def _download(
-    module: ModuleType, source: str, save: str | None, default: str, progress: Progress
-) -> str:
-    """Download the prompts if the source is an API; returns the export's path."""
-    # Loaded late: the libraries take a while to load.
-    from moving.vendors.api import download_to, is_remote
-
-    if not is_remote(module, source):
-        if save:
-            raise click.UsageError(
-                f"{source} is an export already, so nothing is downloaded. Leave out --save."
-            )
-        return source
-    folder = save or default
-    download_to(module, source, folder, progress)
-    say(
-        f"Saved the answers of {module.TITLE} in {folder}. They contain the texts of all prompts: "
-        "remove the folder when you no longer need it."
-    )
-    return folder

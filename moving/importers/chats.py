@@ -5,7 +5,6 @@ from typing import Any, get_args
 
 from builder.model.answers import Message, MessageRole
 from builder.text.messages import parse_messages, write_messages
-from builder.text.prompts import VARIABLE_NAME
 
 _ROLES = {role: role for role in get_args(MessageRole)} | {
     "developer": "system",
@@ -15,15 +14,6 @@ _ROLES = {role: role for role in get_args(MessageRole)} | {
     "function": "tool",
 }
 _TEXT_PARTS = ("text", "input_text", "output_text")
-_SPACE = "[ \t\x1f\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
-# A line that prompty reads as the beginning of a message, or would read so without its backslashes
-# (the second group).
-role_line = re.compile(
-    f"((?:{_SPACE}#)?{_SPACE}(?:[sſ]y[sſ]tem|developer|u[sſ]er|a[sſ][sſ][iı][sſ]tant|funct[iı]on|tool)"
-    rf"(?:{_SPACE}\[.*\])?{_SPACE})(\\*)(:{_SPACE})",
-    re.IGNORECASE,
-)
-line_break = re.compile("([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
 # A line such as "user:", with which prompty begins a message. The quantifiers are possessive, so no
 # text causes backtracking.
 _prompty_role = re.compile(
@@ -33,15 +23,6 @@ _prompty_role = re.compile(
 _dotprompt_model = re.compile(
     r"""^([ \t]*\{\{[ \t]*role[ \t]+)(?:"model"|'model')([ \t]*\}\}[ \t]*\r*)$""", re.MULTILINE
 )
-
-# Braces that are text, and variables named like a helper, as earlier exports of a hub wrote them.
-_dotprompt_braces = re.compile(
-    r"(?<!\\)(?P<backslashes>\\{2,})\{\{!\}\}\\\{\{|(?P<escape>\\\{\{)"
-    r"| \{\{~!\}\}(?=\{\{)|\{\{!\}\}(?=\})|\{\{this\.\[(?P<name>\w+)\]\}\}"
-)
-_jinja_braces = re.compile(r'\{\{ "(\{[{%#]?)" \}\}')
-# Text that would be a variable or a marker after two braces.
-_needs_escape = re.compile(r"\{?[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}|[ \t]*role[ \t]")
 
 
 def from_list(messages: Any) -> tuple[str, list[str]]:
@@ -140,29 +121,16 @@ def tell_placeholder(name: str) -> str:
     )
 
 
-def from_prompty(body: str, is_ours: bool = False) -> str:
-    """The body of a prompty file, in which lines such as "user:" begin messages. ``is_ours``: an
-    export of a hub wrote it, so its variables are the hub's.
-    """
-    body = _prompty_role.sub(lambda found: _marker(_ROLES[found[1].lower()]), body)
-    lines = line_break.split(body)
-    for number, line in enumerate(lines):
-        found = role_line.fullmatch(line) if "\\" in line else None
-        if found:
-            lines[number] = found[1] + found[2].removeprefix("\\") + found[3]
-    body = "".join(lines)
-    if not is_ours:
-        return body
-    return _jinja_braces.sub(lambda found: _braces(found) if found[1] == "{{" else found[1], body)
+def from_prompty(body: str) -> str:
+    """The body of a prompty file, in which lines such as "user:" begin messages."""
+    return _prompty_role.sub(lambda found: _marker(_ROLES[found[1].lower()]), body)
 
 
-def from_dotprompt(body: str, is_ours: bool = False) -> str:
+def from_dotprompt(body: str) -> str:
     """The body of a dotprompt file, in which "model" is the assistant, and text before the first
-    marker is the user's. ``is_ours`` as in ``from_prompty``.
+    marker is the user's.
     """
     body = _dotprompt_model.sub(r'\1"assistant"\2', body)
-    if is_ours:
-        body = _dotprompt_braces.sub(_plain_braces, body)
     messages = parse_messages(body)
     if not messages or messages[0].role != "system":
         return body
@@ -170,21 +138,6 @@ def from_dotprompt(body: str, is_ours: bool = False) -> str:
     body = body.removeprefix("\ufeff")
     is_text = parse_messages(f"{_marker('tool')}\n{body}")[0].role == "tool"
     return f"{_marker('user')}\n{body}" if is_text else body
-
-
-def _plain_braces(found: re.Match[str]) -> str:
-    if found["backslashes"]:
-        return found["backslashes"] + "{{"
-    if found["escape"]:
-        return _braces(found)
-    return f"{{{{{found['name']}}}}}" if found["name"] else ""
-
-
-def _braces(found: re.Match[str]) -> str:
-    """Two braces that are text, escaped only if necessary."""
-    is_after_backslash = found.string.endswith("\\", 0, found.start())
-    needs_escape = is_after_backslash or _needs_escape.match(found.string, found.end())
-    return "\\{{" if needs_escape else "{{"
 
 
 def _marker(role: str) -> str:

@@ -241,7 +241,7 @@ def _read_text(
     """A text with the hub's role markers, the metadata of its front matter, and warnings."""
     document = parse_document(text, **limits)
     convert = chats.BY_SUFFIX.get(suffix)
-    body = convert(document.body, is_ours) if convert else document.body
+    body = convert(document.body) if convert else document.body
     front = document.front or {}
     # Without a body, only the front matter can be published. The front matter of a skill that the
     # hub serves as it is belongs to the text.

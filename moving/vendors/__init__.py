@@ -4,12 +4,10 @@ Each vendor has a module, which is loaded on demand. It has:
 
 - ``TITLE``: the vendor's name as people write it.
 - ``read_histories(documents)``: the histories in the documents of an export, in any order. A
-  document of another vendor, or a broken one, is a Rejection with its place. One that belongs to
-  the vendor and is no prompt may be PassedOver.
-- if the vendor has an API: ``API_URL`` (None if each customer has their own), and ``KEYS``: the
-  environment variables with the credentials. ``OPTIONAL_KEYS``: others that not all need.
-  ``headers(keys)``: sent with each request (an unset variable is empty). ``download(api)``: keeps
-  the API's answers as such documents.
+  document of another vendor, or a broken one, is a Rejection with its place.
+- ``API_URL``, and ``KEYS``: the environment variables with the credentials. ``OPTIONAL_KEYS``:
+  others that not all need. ``headers(keys)``: sent with each request (an unset variable is empty).
+  ``download(api)``: the API's answers as such documents.
 """
 
 MODULES = {

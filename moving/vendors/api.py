@@ -1,16 +1,15 @@
-"""Requests a vendor's API, and keeps the answers in a folder, which is then imported as any export.
+"""Requests a vendor's API, whose answers are then imported as the documents of an export.
 
 Sends one request at a time, at most ``PER_SECOND`` a second. Failures that may be temporary are
 tried again after growing pauses, or after the pause that the API requests. Answers are bounded in
-time, bytes and number. Redirects to another origin are not followed, and keys are never printed or
-kept.
+time, bytes and number. Redirects to another origin are not followed, and keys are never printed.
 """
 
 import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from types import ModuleType
 from typing import Any
@@ -19,11 +18,10 @@ from urllib.parse import urlsplit
 import requests
 
 from builder.model.errors import OperatorError, cut
-from moving.vendors.kept import Kept, file_part
+from moving.importers.items import Document, Rejection
+from moving.vendors.documents import parse_json
 from publisher.outside.fetch import TooLarge, bounded, cause_of
 from publisher.outside.private_way import is_private_way
-
-__all__ = ["Api", "ApiError", "download_to", "file_part", "is_remote"]
 
 USER_AGENT = "hubctl-import/1.0"
 PER_SECOND = 5
@@ -31,7 +29,7 @@ TIMEOUT_SECONDS = 120
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 # Requests of a whole download. It ends with an error after these.
 REQUESTS_MAX = 200_000
-KEPT_BYTES_MAX = 4 * 1024**3
+TOTAL_BYTES_MAX = 1024**3
 # Pauses before further attempts. After the last one, the request fails.
 PAUSES_SECONDS = (1, 2, 4, 8, 16)
 PAUSE_SECONDS_MAX = 300
@@ -62,8 +60,8 @@ class ApiError(OperatorError):
 
 
 class Api:
-    """A vendor's API at ``url``, and the folder that keeps its answers. ``keys``: the values of the
-    vendor's environment variables. ``headers``: sent with each request.
+    """A vendor's API at ``url``. ``keys``: the values of the vendor's environment variables.
+    ``headers``: sent with each request.
 
     ``pause`` waits for seconds; ``clock`` returns monotonic seconds.
     """
@@ -71,7 +69,6 @@ class Api:
     def __init__(
         self,
         url: str,
-        kept: Kept,
         keys: Mapping[str, str],
         headers: Mapping[str, str],
         progress: Progress,
@@ -80,7 +77,6 @@ class Api:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = url.rstrip("/")
-        self._kept = kept
         self._keys = keys
         # Other variables are settings, which messages may show.
         secrets = {value for name, value in keys.items() if name.endswith("_KEY")}
@@ -93,7 +89,7 @@ class Api:
         self._session = bounded(requests.Session(), TIMEOUT_SECONDS, ANSWER_BYTES_MAX)
         self._next_at = float("-inf")
         self._requests = 0
-        self._kept_bytes = 0
+        self._bytes = 0
         self._counted = (0, 0)
         self._has_answered = False
 
@@ -110,24 +106,7 @@ class Api:
         self._progress("Downloading prompts", done, total)
 
     def get(self, path: str, params: Mapping[str, str | int] | None = None) -> Any:
-        """The JSON at a path below the API's URL, from a new request. Raises ApiError."""
-        return self._ask(path, params)
-
-    def keep(self, file: str, path: str, params: Mapping[str, str | int] | None = None) -> Any:
-        """The JSON at a path, which the folder keeps as ``file``. Make the parts of ``file`` with
-        ``file_part``. Raises ApiError, and then keeps nothing.
-        """
-        answer = self._ask(path, params)
-        self.write(file, answer)
-        return answer
-
-    def write(self, file: str, value: Any) -> None:
-        """Keep a value made from several answers as ``file``. Raises OperatorError."""
-        self._kept_bytes += self._kept.write(file, value)
-        if self._kept_bytes > KEPT_BYTES_MAX:
-            raise ApiError(f"{self._url} sends more than {KEPT_BYTES_MAX:,} bytes of prompts.")
-
-    def _ask(self, path: str, params: Mapping[str, str | int] | None) -> Any:
+        """The JSON at a path below the API's URL. Raises ApiError."""
         url = f"{self._url}/{path.lstrip('/')}"
         for pause in (*PAUSES_SECONDS, None):
             requested_wait = 0.0
@@ -141,6 +120,9 @@ class Api:
                 )
             else:
                 self._has_answered = True
+                self._bytes += len(answer.content)
+                if self._bytes > TOTAL_BYTES_MAX:
+                    raise ApiError(f"{self._url} sends more than {TOTAL_BYTES_MAX:,} bytes.")
                 value = _json(answer)
                 if answer.ok and not answer.next and value is not None:
                     return value
@@ -212,38 +194,25 @@ class Api:
         return cut(" ".join(line.split()), _SAID_CHARS_MAX)
 
 
-def is_remote(module: ModuleType, source: str) -> bool:
-    """True if a source is the address of an API, False if it is an export on this machine.
-
-    Raises OperatorError if the vendor has no API to import from.
-    """
-    is_url = "://" in source
-    if is_url and not hasattr(module, "download"):
-        raise OperatorError(
-            f"{module.TITLE} has no API to import from. Pass a file or folder that was exported."
-        )
-    return is_url
-
-
-def download_to(
+def ask(
     module: ModuleType,
     url: str,
-    folder: str,
     progress: Progress,
     environ: Mapping[str, str] = os.environ,
     **settings: Any,
-) -> None:
-    """Download a vendor's prompts from its API into ``folder``.
+) -> Iterator[Document | Rejection]:
+    """The prompts of a vendor's API as documents, each requested when it is read.
 
-    ``settings``: ``pause`` and ``clock`` of Api. An OperatorError leaves the folder as it was.
+    ``settings``: ``pause`` and ``clock`` of Api. Raises OperatorError.
     """
     keys = _read_keys(module, environ)
     url = _check_url(module, url)
-    vendor = module.__name__.rpartition(".")[2].replace("_", "-")
-    with Kept(folder, vendor, url) as kept:
-        api = Api(url, kept, keys, module.headers(keys), progress, **settings)
-        with contextlib.closing(api):
-            module.download(api)
+    api = Api(url, keys, module.headers(keys), progress, **settings)
+    with contextlib.closing(api):
+        for one in module.download(api):
+            # As strict as with an export.
+            is_document = isinstance(one, Document)
+            yield parse_json(one.where, json.dumps(one.value).encode()) if is_document else one
 
 
 def _read_keys(module: ModuleType, environ: Mapping[str, str]) -> dict[str, str]:
@@ -269,7 +238,7 @@ def _check_url(module: ModuleType, url: str) -> str:
     if not is_private_way(url) or urlsplit(url).query or urlsplit(url).fragment:
         raise OperatorError(
             f"This is no address to send the keys of {module.TITLE} to. Pass one like "
-            f"{module.API_URL or 'https://HOST'}, with https, and without user name, ? and #."
+            f"{module.API_URL}, with https, and without user name, ? and #."
         )
     return url.rstrip("/")
 

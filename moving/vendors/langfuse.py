@@ -16,7 +16,6 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -27,9 +26,10 @@ from builder.text.prompts import VARIABLE_NAME
 from moving.importers.chats import tell_placeholder, text_of_parts, to_role
 from moving.importers.items import Document, History, Rejection, Revision
 from moving.importers.times import read_time
-from moving.vendors.api import Api, ApiError, file_part
+from moving.vendors.api import Api, ApiError
 from moving.vendors.documents import FILES_MAX, load_json
-from moving.vendors.reading import list_names, open_list, read_number
+from moving.vendors.paging import path_part
+from moving.vendors.reading import list_names, open_list, read_number, shorten
 from publisher.write.fields import parse_loosely
 
 TITLE = "Langfuse"
@@ -40,8 +40,6 @@ KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 PAGE_PROMPTS = 100
 
 _PATH = "/api/public/v2/prompts"
-# A field of the document for a version that was listed, and then not found.
-_MISSING = "missing"
 _TYPES = {"text": str, "chat": list}
 _reference = re.compile(r"@@@langfusePrompt:name=([^|\n]{1,255})\|")
 
@@ -66,8 +64,8 @@ def headers(keys: Mapping[str, str]) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
 
 
-def download(api: Api) -> None:
-    """Keep each version of each prompt in the list. Raises ApiError.
+def download(api: Api) -> Iterator[Document | Rejection]:
+    """Each version of each prompt in the list. Raises ApiError.
 
     Labels move without a new version, so each download requests all versions. References stay as
     they were written (``resolve=false``; servers before March 2026 resolve them).
@@ -76,15 +74,16 @@ def download(api: Api) -> None:
     for done, (name, versions) in enumerate(prompts.items()):
         api.count(done, len(prompts))
         for version in sorted(versions):
-            file = f"prompts/{file_part(name)}/{version}.json"
+            where = f"{shorten(name)}, version {version}"
             # The name includes folders.
-            path = f"{_PATH}/{quote(name, safe='', errors='surrogatepass')}"
+            path, params = f"{_PATH}/{path_part(name)}", {"version": version, "resolve": "false"}
             try:
-                api.keep(file, path, {"version": version, "resolve": "false"})
+                yield Document(where, api.get(path, params))
             except ApiError as error:
                 if error.status != 404:
                     raise
-                api.write(file, {"name": name, "version": version, _MISSING: True})
+                reason = "was not there any more when it was downloaded. Run the import again"
+                yield Rejection(where, reason)
     api.count(len(prompts), len(prompts))
 
 
@@ -138,8 +137,6 @@ def _open(document: Document) -> Iterator[tuple[str, Any]]:
 
 def _key_of(value: Any) -> tuple[str, str]:
     """The project and the name, which together are one prompt. Raises ValueError."""
-    if isinstance(value, dict) and value.get(_MISSING) is True:
-        raise ValueError("was not there any more when it was downloaded. Run the import again")
     if not isinstance(value, dict) or not {"name", "version", "prompt"} <= value.keys():
         raise ValueError(
             "is no version of a prompt of Langfuse, which has name, version and prompt"

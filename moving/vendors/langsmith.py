@@ -19,10 +19,17 @@ from typing import Any, NamedTuple
 
 from moving.importers.items import Document, History, Rejection, Revision
 from moving.importers.times import read_time
-from moving.vendors.api import Api, file_part
+from moving.vendors.api import Api
 from moving.vendors.langchain_manifests import Template, is_manifest, read_manifest
 from moving.vendors.paging import list_entries, path_part
-from moving.vendors.reading import get_text, list_names, name_from_place, write_changelog
+from moving.vendors.reading import (
+    COMMIT_CHARS,
+    get_text,
+    list_names,
+    name_from_place,
+    shorten,
+    write_changelog,
+)
 from publisher.write.fields import parse_loosely
 
 TITLE = "LangSmith"
@@ -46,24 +53,21 @@ def headers(keys: Mapping[str, str]) -> dict[str, str]:
     )
 
 
-def download(api: Api) -> None:
-    """Keep each commit of each prompt of the workspace, private and public. Raises ApiError."""
+def download(api: Api) -> Iterator[Document]:
+    """Each commit of each prompt of the workspace, private and public. Raises ApiError."""
     handles = _list_prompts(api)
     for done, (handle, repo) in enumerate(handles.items()):
         api.count(done, len(handles))
-        folder, path = f"prompts/{file_part(handle)}", f"{_WORKSPACE}/{path_part(handle)}"
+        where, path = shorten(handle), f"{_WORKSPACE}/{path_part(handle)}"
         commits = list(_list(api, f"/commits/{path}", "commits", "commit_hash"))
         tags = api.get(f"/repos/{path}/tags")
         tags = tags.get("tags") if isinstance(tags, dict) else tags
-        api.write(f"{folder}/prompt.json", {"repo": repo, "commits": commits, "tags": tags})
+        yield Document(where, {"repo": repo, "commits": commits, "tags": tags})
         for commit in commits:
             found = commit["commit_hash"]
             # Without this parameter, the manifest lacks the model.
-            api.keep(
-                f"{folder}/{file_part(found)}.json",
-                f"/commits/{path}/{path_part(found)}",
-                {"include_model": "true"},
-            )
+            manifest = api.get(f"/commits/{path}/{path_part(found)}", {"include_model": "true"})
+            yield Document(f"{where}, commit {shorten(found[:COMMIT_CHARS])}", manifest)
     api.count(len(handles), len(handles))
 
 

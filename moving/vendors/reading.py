@@ -10,7 +10,7 @@ from builder.model.names import ORDINAL_MAX
 from builder.model.plural import some_of
 from moving.importers.items import Document
 
-_COMMIT_CHARS = 8
+COMMIT_CHARS = 8
 _SHOWN_MAX = 10
 _NAME_CHARS_MAX = 40
 # Fields of a tool on another server that may have credentials.
@@ -73,7 +73,7 @@ def name_from_place(where: str) -> str:
 
 def write_changelog(text: str, commit: str, vendor: str) -> str:
     """A vendor's changelog of a version, with the start of its commit, if it has one."""
-    source = f"Commit {commit[:_COMMIT_CHARS]} of {vendor}" if commit else ""
+    source = f"Commit {commit[:COMMIT_CHARS]} of {vendor}" if commit else ""
     return "\n\n".join(filter(None, (text.strip(), source)))
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from builder.store.labels import read_labels
 from moving.importers.items import Document, History, Rejection, Revision
-from moving.vendors import MODULES
 from moving.vendors.api import Api
 from tests.cli.command import run
 from tests.support.fake_api import FakeApi, Request, Said, fake_api
@@ -32,26 +31,21 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
         yield History(where, "", value["name"], revisions)
 
 
-def download(api: Api) -> None:
+def download(api: Api) -> Iterator[Document]:
     found = api.get("prompts")
     for number, name in enumerate(found, 1):
-        api.keep(f"{name}.json", f"prompts/{name}")
+        yield Document(name, api.get(f"prompts/{name}"))
         api.count(number, len(found))
 
 
 @pytest.fixture
 def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with vendors ``langfuse`` with an API and
-    ``langsmith`` without one that have exports of a made-up kind.
-    """
-    for name, has_api in (("langfuse", True), ("langsmith", False)):
-        module = ModuleType(f"moving.vendors.{name}")
-        module.TITLE, module.read_histories = "Example", read_histories
-        if has_api:
-            module.API_URL, module.KEYS, module.download = None, ("EXAMPLE_KEY",), download
-            module.headers = lambda keys: {"Authorization": f"Bearer {keys['EXAMPLE_KEY']}"}
-        monkeypatch.setitem(MODULES, name, module.__name__)
-        monkeypatch.setitem(sys.modules, module.__name__, module)
+    """The working folder, with a vendor that has an API and exports of a made-up kind."""
+    module = ModuleType("moving.vendors.langfuse")
+    module.TITLE, module.read_histories, module.download = "Example", read_histories, download
+    module.API_URL, module.KEYS = "https://example.com", ("EXAMPLE_KEY",)
+    module.headers = lambda keys: {"Authorization": f"Bearer {keys['EXAMPLE_KEY']}"}
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     return folder
 
 
@@ -65,7 +59,7 @@ def test_an_export(folder: Path):
     write(export / "a.json", "A", "one", "two {name}", "three")
     write(export / "b.json", "B", "one", "")
     (export / "c.json").write_text('{"id": 1}')
-    args = ("import", "--from", "langsmith", "export", "--owner", "ada")
+    args = ("import", "--from", "langfuse", "export", "--owner", "ada")
     planned = run(*args, "--dry-run")
     assert planned.stdout == (
         "ada/a\t3 versions and 1 label\tnew\tA\n"
@@ -123,14 +117,8 @@ def test_an_api(folder: Path, example_api: FakeApi):
     done = run(*args, EXAMPLE_KEY=KEY)
     assert done.exit_code == 0
     assert done.stdout.startswith("2 prompts created")
-    assert "Saved the answers of Example in langfuse-export." in done.stderr
-    for file in (folder / "langfuse-export").rglob("*"):
-        assert KEY not in file.read_text()
-    # The same command imports the kept answers without the API, and then requests the API again.
-    kept = run("import", "--from", "langfuse", "langfuse-export")
-    assert kept.stdout.startswith("0 prompts created, 0 updated, 2 unchanged")
     before = len(example_api.requests)
-    again = run(*args, "--save", "other", EXAMPLE_KEY=KEY)
+    again = run(*args, EXAMPLE_KEY=KEY)
     assert again.stdout.startswith("0 prompts created, 0 updated, 2 unchanged")
     assert len(example_api.requests) == before + 3
 
@@ -139,9 +127,6 @@ def test_an_api(folder: Path, example_api: FakeApi):
     ("args", "status", "told"),
     [
         (["https://api.example"], 2, "Add --from VENDOR to say whose API it is"),
-        (["--from", "langsmith", "https://api.example"], 1, "Example has no API to import from"),
-        (["--from", "langfuse", "content", "--save", "x"], 2, "Leave out --save"),
-        (["content", "--save", "x"], 2, "--save keeps an API's answers. Add --from VENDOR"),
         (["--from", "langfuse", "https://api.example"], 1, "needs EXAMPLE_KEY in the environment"),
         (["--from", "langfuse", "http://api.example"], 1, "with https"),
         (["--from", "langfuse", "https://api.example", "--owner", "api"], 1, "such as api-team"),

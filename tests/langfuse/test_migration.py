@@ -41,7 +41,7 @@ def hub(
     def move() -> str:
         command = [
             HUBCTL, "import", "--from", "langfuse", langfuse.url, "--owner", OWNER, "--init",
-            "--content", settings.content, "--save", f"{folder}/export",
+            "--content", settings.content,
         ]  # fmt: skip
         done = subprocess.run(
             command, capture_output=True, text=True, env=clean_environment(**ENVIRONMENT)

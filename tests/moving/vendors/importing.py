@@ -9,8 +9,8 @@ from builder.store.check import check
 from builder.store.labels import read_labels
 from moving.importers.items import Document, History, Rejection
 from moving.importers.run import Options, Outcome, import_found
-from moving.vendors.api import download_to
-from moving.vendors.documents import read_documents, read_export
+from moving.vendors.api import ask
+from moving.vendors.documents import read_export
 from publisher.write.store_protocol import FolderStore
 
 
@@ -20,9 +20,14 @@ def read(module: ModuleType, *values: Any) -> list[History | Rejection]:
     return list(module.read_histories(entries))
 
 
-def read_folder(module: ModuleType, folder: Path) -> dict[str, History]:
-    """The histories of an export in which nothing is wrong, by name."""
-    found = list(read_export(module, str(folder)))
+def read_api(module: ModuleType, url: str, keys: dict[str, str]) -> list[History | Rejection]:
+    """The histories of an API."""
+    documents = ask(module, url, lambda *_: None, keys, pause=lambda seconds: None)
+    return list(read_export(module, documents))
+
+
+def by_name(found: list[History | Rejection]) -> dict[str, History]:
+    """Histories in which nothing is wrong."""
     assert not [one for one in found if isinstance(one, Rejection)]
     return {one.name: one for one in found}
 
@@ -46,13 +51,9 @@ class Importing(NamedTuple):
     keys: dict[str, str]
 
     def __call__(self) -> Outcome:
-        export, root = str(self.folder / "export"), self.folder / "content"
+        root = self.folder / "content"
         root.mkdir(exist_ok=True)
-        download_to(
-            self.module, self.url, export, lambda *_: None, self.keys,
-            pause=lambda seconds: None,
-        )  # fmt: skip
-        found = self.module.read_histories(read_documents(export))
+        found = read_api(self.module, self.url, self.keys)
         outcome = import_found(
             found, self.module.TITLE, FolderStore(str(root)), Options(owner="ada"), lambda *_: None
         )

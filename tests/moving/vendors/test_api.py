@@ -1,81 +1,67 @@
-"""Downloads from a vendor's API: requests, stored entries, and failures."""
+"""Downloads from a vendor's API: requests, answers, and failures."""
 
 import email.utils
-import json
-import os
-import stat
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from builder.model.errors import OperatorError
+from moving.importers.items import Document
 from moving.vendors import api as module_of_api
-from moving.vendors.api import (
-    PAUSES_SECONDS,
-    PER_SECOND,
-    USER_AGENT,
-    Api,
-    ApiError,
-    download_to,
-    file_part,
-)
-from moving.vendors.kept import MARK
+from moving.vendors.api import PAUSES_SECONDS, PER_SECOND, USER_AGENT, Api, ApiError, ask
 from tests.support.fake_api import FakeApi, Request, Said, fake_api
 
 KEY = "sk-a-secret-of-one-test"
 ENVIRON = {"EXAMPLE_KEY": f" {KEY}\n", "EXAMPLE_ID": "id"}
 
 
-def vendor(download: Callable[[Api], None]) -> ModuleType:
+def vendor(download: Callable[[Api], Any]) -> ModuleType:
     module = ModuleType("moving.vendors.an_example")
-    module.TITLE, module.API_URL, module.KEYS = "Example", None, ("EXAMPLE_ID", "EXAMPLE_KEY")
+    module.TITLE, module.API_URL, module.KEYS = (
+        "Example", "https://example.com", ("EXAMPLE_ID", "EXAMPLE_KEY"),
+    )  # fmt: skip
     module.headers = lambda keys: {"Authorization": f"Bearer {keys['EXAMPLE_KEY']}"}
     module.download = download
     return module
 
 
 class Downloading:
-    """Downloads from a fake API to a folder; ``paused`` has what would have been waited for."""
+    """Downloads from a fake API; ``paused`` has what would have been waited for."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
         self.paused: list[float] = []
         self.progress: list[tuple[str, int, int]] = []
 
     def __call__(
-        self, api: FakeApi, download: Callable[[Api], None], path: str = "", **environ: str
-    ) -> None:
+        self, api: FakeApi, download: Callable[[Api], Any], path: str = "", **environ: str
+    ) -> list[Any]:
         self.now = 0.0
-        download_to(
-            vendor(download), api.url + path, str(self.folder),
-            lambda *progress: self.progress.append(progress), ENVIRON | environ,
-            pause=self.paused.append, clock=self.tick,
+        found = ask(
+            vendor(download), api.url + path, lambda *progress: self.progress.append(progress),
+            ENVIRON | environ, pause=self.paused.append, clock=self.tick,
         )  # fmt: skip
+        return list(found)
 
     def tick(self) -> float:
         """An hour passes between any two requests."""
         self.now += 3600
         return self.now
 
-    def read(self, file: str) -> Any:
-        return json.loads((self.folder / file).read_text())
-
 
 @pytest.fixture
-def downloading(tmp_path: Path) -> Downloading:
-    return Downloading(tmp_path / "deep" / "export")
+def downloading() -> Downloading:
+    return Downloading()
 
 
-def three(api: Api) -> None:
+def three(api: Api) -> Iterator[Document]:
     """Download three prompts, by name."""
     listed = api.get("prompts", {"page": 1})["data"]
     for done, name in enumerate(listed):
         api.count(done, len(listed))
-        api.keep(f"prompts/{file_part(name)}.json", f"/prompts/{name}")
+        yield Document(name, api.get(f"/prompts/{name}"))
 
 
 def shop(request: Request) -> Said:
@@ -86,64 +72,15 @@ def shop(request: Request) -> Said:
     return Said(200, {"path": request.path})
 
 
-def test_what_is_asked_and_what_is_kept(downloading):
+def test_what_is_asked_and_what_comes(downloading):
     with fake_api(shop) as api:
-        downloading(api, three, "/v1/")
+        found = downloading(api, three, "/v1/")
     assert [request.path for request in api.requests] == [
         "/v1/prompts", "/v1/prompts/a", "/v1/prompts/b", "/v1/prompts/c",
     ]  # fmt: skip
     assert {request.headers["User-Agent"] for request in api.requests} == {USER_AGENT}
-    assert downloading.read("prompts/b.json") == {"path": "/v1/prompts/b"}
+    assert found[1] == Document("b", {"path": "/v1/prompts/b"})
     assert downloading.progress[-1] == ("Downloading prompts", 2, 3)
-    assert stat.S_IMODE(os.stat(downloading.folder).st_mode) == 0o700
-    kept = [path for path in downloading.folder.rglob("*") if path.is_file()]
-    assert len(kept) == 4
-    assert not any(KEY in path.read_text() for path in kept)
-
-
-def test_a_download_replaces_an_earlier_one_whole_or_not_at_all(downloading):
-    def interrupted(api: Api) -> None:
-        api.keep("c.json", "prompts/c")
-        raise KeyboardInterrupt
-
-    with fake_api(shop) as api:
-        downloading(api, lambda api: [api.keep(f"{one}.json", f"prompts/{one}") for one in "ab"])
-        with pytest.raises(KeyboardInterrupt):
-            downloading(api, interrupted)
-        assert {*os.listdir(downloading.folder)} == {MARK, "a.json", "b.json"}
-        downloading(api, lambda api: api.keep("a.json", "prompts/a"))
-    assert {*os.listdir(downloading.folder)} == {MARK, "a.json"}
-    assert os.listdir(downloading.folder.parent) == [downloading.folder.name]
-
-
-def test_folders_that_are_not_of_this_download_are_refused(downloading, tmp_path):
-    def twice(api: Api) -> None:
-        with pytest.raises(OperatorError, match="is running, or was killed"):
-            downloading(fake, three, "/v1")
-
-    with fake_api(shop) as fake:
-        downloading(fake, twice, "/v1")
-        with pytest.raises(OperatorError, match="from elsewhere"):
-            downloading(fake, three, "/v2")
-        downloading.folder = tmp_path
-        with pytest.raises(OperatorError, match=r"other files.*--save"):
-            downloading(fake, three, "/v1")
-        downloading.folder = tmp_path / "file" / "in"
-        (tmp_path / "file").touch()
-        with pytest.raises(OperatorError, match=r"Cannot keep answers in .*File exists"):
-            downloading(fake, three, "/v1")
-    assert not fake.requests
-
-
-def test_an_answer_that_cannot_be_written_is_reported(downloading):
-    def twice(api: Api) -> None:
-        api.keep("a", "a")
-        api.keep("a/b.json", "b")
-
-    told = r"Cannot keep answers in .*Fix that and run"
-    with fake_api(shop) as api, pytest.raises(OperatorError, match=told):
-        downloading(api, twice)
-    assert not downloading.folder.exists()
 
 
 HOUR = 3600
@@ -159,10 +96,9 @@ HOUR = 3600
 def test_it_waits_as_the_answer_says(header, low, high, downloading):
     answers = [Said(429, {}, {"Retry-After": header}), Said(200, {"a": 1})]
     with fake_api(lambda _: answers.pop(0)) as api:
-        downloading(api, lambda api: api.keep("a.json", "a"))
+        assert downloading(api, lambda api: [api.get("a")]) == [{"a": 1}]
     [paused] = downloading.paused
     assert low <= paused <= high
-    assert downloading.read("a.json") == {"a": 1}
 
 
 def test_a_date_to_wait_for_is_understood_and_too_late_a_one_ends_it(downloading):
@@ -177,10 +113,9 @@ def test_a_date_to_wait_for_is_understood_and_too_late_a_one_ends_it(downloading
 def test_what_may_pass_is_tried_a_few_times(status, downloading):
     with fake_api(lambda _: Said(status, {"error": {"message": "busy"}})) as api:
         with pytest.raises(ApiError, match=rf"HTTP {status}: busy\. Tried 6 times\. Run the same"):
-            downloading(api, lambda api: api.keep("a.json", "a"))
+            downloading(api, lambda api: api.get("a"))
         assert len(api.requests) == 1 + len(PAUSES_SECONDS)
     assert downloading.paused == list(PAUSES_SECONDS)
-    assert not (downloading.folder / "a.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -223,8 +158,7 @@ def test_redirects_within_the_host_are_followed(downloading):
         return Said(200, request.params)
 
     with fake_api(moved) as api:
-        downloading(api, lambda api: api.keep("a.json", "a", {"page": 1}))
-    assert downloading.read("a.json") == {"page": "2"}
+        assert downloading(api, lambda api: [api.get("a", {"page": 1})]) == [{"page": "2"}]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -240,26 +174,23 @@ def test_no_proxy_gets_what_is_for_this_machine(host, downloading, monkeypatch):
 def test_answers_are_bounded(downloading, monkeypatch):
     monkeypatch.setattr(module_of_api, "ANSWER_BYTES_MAX", 1000)
     monkeypatch.setattr(module_of_api, "REQUESTS_MAX", 5)
-    monkeypatch.setattr(module_of_api, "KEPT_BYTES_MAX", 1800)
+    monkeypatch.setattr(module_of_api, "TOTAL_BYTES_MAX", 1900)
 
     def endless(api: Api) -> None:
         while True:
             api.get("small")
-
-    def many(api: Api) -> None:
-        for number in range(4):
-            api.keep(f"{number}.json", "small")
 
     with fake_api(
         lambda request: Said(200, "x" * (2000 if request.path == "/big" else 900))
     ) as api:
         with pytest.raises(ApiError, match=r"GET .*/big is larger than 1,000 bytes"):
             downloading(api, lambda api: api.get("big"))
+        with pytest.raises(ApiError, match="more than 1,900 bytes"):
+            downloading(api, endless)
+        monkeypatch.setattr(module_of_api, "TOTAL_BYTES_MAX", 10_000)
         with pytest.raises(ApiError, match="asked 5 times"):
             downloading(api, endless)
-        with pytest.raises(ApiError, match="more than 1,800 bytes"):
-            downloading(api, many)
-    assert len(api.requests) == 1 + 5 + 2
+    assert len(api.requests) == 1 + 3 + 5
 
 
 def test_no_connection(downloading):
@@ -301,7 +232,7 @@ def test_keys_that_cannot_be_sent(environ, message, downloading):
     with fake_api(shop) as api, pytest.raises(OperatorError) as caught:
         downloading(api, three, **environ)
     assert message in str(caught.value) and KEY not in str(caught.value)
-    assert not api.requests and not downloading.folder.exists()
+    assert not api.requests
 
 
 @pytest.mark.parametrize(
@@ -310,25 +241,5 @@ def test_keys_that_cannot_be_sent(environ, message, downloading):
 )
 def test_addresses_that_keys_are_not_sent_to(url, downloading):
     with pytest.raises(OperatorError) as caught:
-        download_to(vendor(three), url, str(downloading.folder), print, ENVIRON)
-    assert "https://HOST" in str(caught.value) and "secret" not in str(caught.value)
-    assert not downloading.folder.exists()
-
-
-def test_names_become_files_that_are_no_others():
-    names = [
-        "a", "A", "a/b", "a%2fb", "..", ".", "", " a", "ä", "a~b", "\0", "\ud800", "x" * 300,
-        "x" * 301, file_part("A"), file_part("..").lower(),
-    ]  # fmt: skip
-    parts = [file_part(name) for name in names]
-    assert len({part.lower() for part in parts}) == len(names)
-    assert all("/" not in part and not part.startswith(".") for part in parts)
-    assert max(map(len, parts)) < 200
-    assert file_part("movie critic-2.1_x") == "movie critic-2.1_x"
-
-
-@pytest.mark.parametrize("file", ["../x.json", "/x.json", "a//b.json", MARK, "a/.b"])
-def test_a_module_that_does_not_clean_its_files_is_wrong(file, downloading):
-    with fake_api(lambda _: Said(200, {})) as api, pytest.raises(ValueError):
-        downloading(api, lambda api: api.keep(file, "a"))
-    assert not downloading.folder.exists()
+        list(ask(vendor(three), url, print, ENVIRON))
+    assert "https://example.com" in str(caught.value) and "secret" not in str(caught.value)

@@ -13,8 +13,8 @@ from builder.pipeline.build import build
 from moving.importers.items import History, Rejection
 from moving.importers.run import Options, import_found
 from moving.vendors import langfuse
-from moving.vendors.api import ApiError, download_to
-from moving.vendors.documents import read_export
+from moving.vendors.api import ApiError
+from moving.vendors.documents import read_documents, read_export
 from publisher.write.store_protocol import FolderStore
 from tests.moving.vendors import importing
 from tests.moving.vendors.langfuse_server import (
@@ -39,14 +39,11 @@ def server() -> Iterator[LangfuseServer]:
         yield started
 
 
-def download(server: LangfuseServer, folder: Path, **keys: str) -> None:
-    download_to(
-        langfuse, server.url, str(folder), lambda *_: None, ENVIRONMENT | keys,
-        pause=lambda seconds: None,
-    )  # fmt: skip
+read = partial(importing.read, langfuse)
 
 
-read, read_folder = partial(importing.read, langfuse), partial(importing.read_folder, langfuse)
+def read_api(server: LangfuseServer) -> list[History | Rejection]:
+    return importing.read_api(langfuse, server.url, ENVIRONMENT)
 
 
 def read_one(**fields: Any) -> Any:
@@ -70,8 +67,7 @@ def test_a_prompt_comes_with_its_history(server, tmp_path):
     server.delete("support/greeting", 2)
     chat = [{"role": "developer", "content": "Be kind.\n"}, {"role": "user", "content": "{{q}}"}]
     server.create("chat", chat)
-    download(server, tmp_path / "export")
-    found = read_folder(tmp_path / "export")
+    found = importing.by_name(read_api(server))
 
     first, third = found["support/greeting"].revisions
     assert (first.number, third.number) == (1, 3)
@@ -96,11 +92,9 @@ def test_a_hub_has_what_langfuse_has(server, tmp_path):
     settings = settings_in(tmp_path, langfuse=True)
 
     def move() -> dict[str, bytes]:
-        download(server, tmp_path / "export")
-        found = read_export(langfuse, str(tmp_path / "export"))
         options = Options(owner="mover")
         outcome = import_found(
-            found, "export", FolderStore(settings.content), options, lambda *_: None
+            read_api(server), "export", FolderStore(settings.content), options, lambda *_: None
         )
         assert (outcome.rejected, outcome.refused) == ([], [])
         assert all("{{größe}}" in warning for warning in outcome.warnings)
@@ -135,8 +129,7 @@ def test_all_pages_are_asked_for_and_each_version_unresolved(server, tmp_path):
     for number in range(langfuse.PAGE_PROMPTS + 1):
         server.create(f"prompt {number}", "Hi.")
     server.create("folder/a", "@@@langfusePrompt:name=prompt 1|label=latest@@@ Bye.")
-    download(server, tmp_path / "export")
-    found = read_folder(tmp_path / "export")
+    found = importing.by_name(read_api(server))
     assert len(found) == langfuse.PAGE_PROMPTS + 2
     assert [one.params.get("page") for one in server.requests[:3]] == ["1", "2", None]
     assert f"{PATH}/folder%2Fa" in [one.path for one in server.requests]
@@ -146,34 +139,25 @@ def test_all_pages_are_asked_for_and_each_version_unresolved(server, tmp_path):
     assert revision.warnings == ["References to other prompts stay text: prompt 1."]
 
 
-def test_a_failed_download_leaves_nothing_and_the_next_one_sees_moved_labels(server, tmp_path):
-    folder = tmp_path / "export"
+def test_a_failed_download_ends_it_and_the_next_one_sees_moved_labels(server):
     server.create("a", "One", labels=["production"])
     server.create("a", "Two")
     server.broken_version = 2
     with pytest.raises(ApiError, match="InvalidRequestError"):
-        download(server, folder)
+        read_api(server)
     server.broken_version = 0
-    assert not folder.exists()
-    download(server, folder)
     server.create("a", "Three")
     server.move("a", "production", 2)
-    download(server, folder)
-    labels = [set(one.labels) for one in read_folder(folder)["a"].revisions]
+    labels = [set(one.labels) for one in importing.by_name(read_api(server))["a"].revisions]
     assert labels == [set(), {"production"}, {"latest"}]
-    # The deleted version leaves the folder; otherwise it would still have labels.
-    server.delete("a", 2)
-    download(server, folder)
-    assert [one.number for one in read_folder(folder)["a"].revisions] == [1, 3]
 
 
 @pytest.mark.parametrize("name", ["deleted", "..", "\ud800"])
-def test_a_listed_version_that_is_not_found(name, server, tmp_path):
+def test_a_listed_version_that_is_not_found(name, server):
     server.create("a", "One")
     server.create(name, "Never answered")
     server.gone = name
-    download(server, tmp_path / "export")
-    found = list(read_export(langfuse, str(tmp_path / "export")))
+    found = read_api(server)
     assert [one.name for one in found if isinstance(one, History)] == ["a"]
     assert len(found) == 2
 
@@ -203,7 +187,7 @@ class _Lists:
 )  # fmt: skip
 def test_what_is_no_list(answer):
     with pytest.raises(ApiError, match=r"page 1, is no list of prompts: .+Pass the address"):
-        langfuse.download(_Lists(lambda page: answer))
+        list(langfuse.download(_Lists(lambda page: answer)))
 
 
 def test_a_list_without_an_end(monkeypatch):
@@ -213,11 +197,11 @@ def test_a_list_without_an_end(monkeypatch):
         "meta": {"totalPages": 10**9},
     })  # fmt: skip
     with pytest.raises(ApiError, match="more than 100 versions"):
-        langfuse.download(endless)
+        list(langfuse.download(endless))
     assert endless.pages == 11
     # Pages that say nothing new end it, too.
     empty = _Lists(lambda page: {"data": [], "meta": {"totalPages": 10**9}})
-    langfuse.download(empty)
+    assert not list(langfuse.download(empty))
     assert empty.pages == 1
 
 
@@ -231,7 +215,7 @@ c4,2024-05-01 10:20:30,p2,API,"""Of another project.""",hi,1,text,,{},{},{},
 
 
 def check_table(path: Path) -> None:
-    hi, talk, other = read_export(langfuse, str(path))
+    hi, talk, other = read_export(langfuse, read_documents(str(path)))
     first, second = hi.revisions
     assert first.prompt == 'Say "hi" to {{name}}.\nBye.'
     assert first.published_at == "2024-05-01T10:20:30Z"

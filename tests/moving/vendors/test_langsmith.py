@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from builder.model.answers import Message
 from moving.importers.items import History, Rejection
 from moving.vendors import langsmith
-from moving.vendors.api import download_to
 from moving.vendors.documents import read_documents
 from moving.vendors.langsmith import read_histories
 from tests.moving.vendors import importing
@@ -30,14 +28,7 @@ def served() -> Iterator[Served]:
         yield started
 
 
-def download(served: Served, folder: Path, **keys: str) -> None:
-    download_to(
-        langsmith, served[1].url, str(folder), lambda *_: None, {"LANGSMITH_API_KEY": KEY} | keys,
-        pause=lambda seconds: None,
-    )  # fmt: skip
-
-
-read, read_folder = partial(importing.read, langsmith), partial(importing.read_folder, langsmith)
+read = partial(importing.read, langsmith)
 
 
 def commit(text: str, found: str = "a1", **fields: Any) -> dict[str, Any]:
@@ -69,8 +60,8 @@ def test_a_workspace_comes_with_its_histories(served, tmp_path, monkeypatch):
         server.create(handle, **fields)
         if handle != "empty":
             server.push(handle, template("Left out"))
-    download(served, tmp_path / "export", LANGSMITH_WORKSPACE_ID="workspace-1")
-    found = read_folder(tmp_path / "export")
+    keys = {"LANGSMITH_API_KEY": KEY, "LANGSMITH_WORKSPACE_ID": "workspace-1"}
+    found = importing.by_name(importing.read_api(langsmith, api.url, keys))
 
     assert sorted(found) == ["joke", "open"]
     first, second, third = found["joke"].revisions
