@@ -2,14 +2,12 @@
 
 import click
 
+from builder.model.errors import bounded
 from builder.model.plural import counted
 from cli.options import content_option
 from cli.standard_error import Progress, say
-from moving.export.listing import FORMATS
-from moving.export.run import ExportReport
+from moving.export.run import FORMATS, ExportReport
 from moving.export.run import export as export_content
-
-KEPT_SHOWN = 20
 
 
 @click.command()
@@ -23,7 +21,7 @@ KEPT_SHOWN = 20
     help=f"Format of the files: {', '.join(FORMATS)}.",
 )
 @content_option
-@click.option("--owner", metavar="HANDLE", help="Only this owner's prompts. Other files stay.")
+@click.option("--owner", metavar="HANDLE", help="Only this owner's prompts.")
 def export(folder: str, format: str, content: str, owner: str | None) -> None:
     """Write the latest version of each prompt to DIR, as Markdown or as a skill.
 
@@ -32,11 +30,11 @@ def export(folder: str, format: str, content: str, owner: str | None) -> None:
     skill      OWNER/NAME/SKILL.md, and the files of the version beside it
 
     DIR can be a git repository. The same prompts give the same bytes, and only changed files are
-    written. Files of prompts that are gone are removed. Files that no export has written, or that
-    you have changed since, are left alone and listed. `hubctl import DIR` brings the prompts back.
+    written, in the place of what was there. Nothing is removed: files of no prompt are listed.
+    `hubctl import --owner HANDLE DIR/HANDLE` brings the prompts of an owner back.
 
     Counts at the end what a skill cannot hold. No format has changelogs, labels or times. Exits
-    1 if a file is left alone or a prompt has a fault.
+    1 if a prompt has a fault.
 
     \b
       hubctl export --as markdown ../prompts
@@ -44,26 +42,19 @@ def export(folder: str, format: str, content: str, owner: str | None) -> None:
     with Progress() as progress:
         report = export_content(content, folder, format, owner=owner, progress=progress)
     _report(report, folder, format)
-    failed = len(report.kept) + len(report.faults)
-    if failed:
-        raise click.ClickException(f"{counted(failed, 'file')} not exported.")
+    if report.faults:
+        raise click.ClickException(f"{counted(len(report.faults), 'file')} not exported.")
 
 
 def _report(report: ExportReport, folder: str, format: str) -> None:
-    """Print the result on standard output, and files left alone and losses on standard error."""
-    for fault in report.faults[:KEPT_SHOWN]:
+    """Print the result on standard output, and faults, other files and losses on standard error."""
+    for fault in bounded(report.faults):
         say(f"Fault: {fault}")
-    for path in report.kept[:KEPT_SHOWN]:
-        say(
-            f"Left alone: {folder}/{path} is not as an export wrote it. Import it to keep your "
-            "changes, then remove it."
-        )
-    more = sum(max(0, len(one) - KEPT_SHOWN) for one in (report.faults, report.kept))
-    if more:
-        say(f"… and {more:,} more")
+    for path in bounded(report.others):
+        say(f"Of no prompt: {path}")
     for loss, count in sorted(report.losses.items()):
         say(f"{counted(count, 'file')}: {format} cannot hold {loss}")
     click.echo(
         f"{counted(report.files, 'file')} in {folder}: {report.written:,} written, "
-        f"{report.files - report.written:,} unchanged, {report.removed:,} removed"
+        f"{report.files - report.written:,} unchanged"
     )

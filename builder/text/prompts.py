@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from builder.model.records import FRONT_MATTER_BYTES_MAX
-from builder.text.core_yaml import VALUES_MAX, load_yaml
+from builder.text.core_yaml import load_yaml
 
 VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 
@@ -45,12 +45,9 @@ class Document(NamedTuple):
     fault: str = ""
 
 
-def parse_document(
-    text: str, *, bytes_max: int = FRONT_MATTER_BYTES_MAX, values_max: int = VALUES_MAX
-) -> Document:
-    """Split ``text`` into front matter and body. Front matter has at most ``bytes_max`` bytes, with
-    its lines of hyphens, and ``values_max`` YAML values. Warnings describe its faults. Never
-    raises.
+def parse_document(text: str) -> Document:
+    """Split ``text`` into front matter and body. Front matter has at most FRONT_MATTER_BYTES_MAX
+    bytes, with its lines of hyphens. Warnings describe its faults. Never raises.
     """
     opening = _fence.match(text)
     closing = opening and _fence.search(text, opening.end())
@@ -58,10 +55,11 @@ def parse_document(
         return _without_front(text)
     try:
         size = len(text[: closing.end()].encode(errors="surrogatepass"))
-        if size > bytes_max:
-            raise ValueError(f"it has {size:,} bytes; the limit is {bytes_max:,}")
+        if size > FRONT_MATTER_BYTES_MAX:
+            limit = f"the limit is {FRONT_MATTER_BYTES_MAX:,}"
+            raise ValueError(f"it has {size:,} bytes; {limit}")
         # An empty line in place of the fence, so that errors name the lines of the text.
-        front, notes = load_yaml("\n" + text[opening.end() : closing.start()], values_max)
+        front, notes = load_yaml("\n" + text[opening.end() : closing.start()])
     except ValueError as error:
         return _kept(text, str(error))
     if not isinstance(front, dict):

@@ -1,16 +1,14 @@
 """Exports the content: the latest version of each prompt as Markdown or as a skill, with the files
 of the version beside it.
 
-Made for git: the same content gives the same bytes, and only changes are written. Files that no
-export wrote, and files that have changed since, are left alone and listed.
+Made for git: the same content gives the same bytes, and only changes are written. Removes nothing:
+files of no prompt are listed.
 """
 
 import contextlib
-import hashlib
 import os
-import re
 import stat
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,22 +26,21 @@ from builder.text.messages import parse_messages
 from builder.text.prompts import body_of, parse_document
 from builder.text.skill_texts import is_skill
 from builder.text.skill_writer import write_skill
-from moving.export.listing import LIST_BYTES_MAX, LIST_FILE, Exported, read_list
 
+FORMATS = ("markdown", "skill")
 _TEMPORARY = ".hub-export.tmp"
 _AGAIN = "Fix that, and export again."
 
 
 class ExportReport(NamedTuple):
     """The result of an export. ``losses``: the number of files that lack what their format cannot
-    hold. ``kept``: files that were not replaced or removed, because no export wrote their bytes.
+    hold. ``others``: files in the folder that are of no prompt, without hidden ones.
     """
 
     files: int
     written: int
-    removed: int
     losses: Counter[str]
-    kept: list[str]
+    others: list[str]
     faults: list[str]
 
 
@@ -55,10 +52,10 @@ def export(
     owner: str | None = None,
     progress: Callable[[str, int, int], None],
 ) -> ExportReport:
-    """Write the latest version of each prompt to ``folder``.
+    """Write the latest version of each prompt to ``folder``, in the place of files of its paths.
 
-    ``owner``: export only this owner's; files of others stay. ``progress`` gets the kind of work,
-    the number of prompts done, and the total. Raises OperatorError.
+    ``owner``: export only this owner's. ``progress`` gets the kind of work, the number of prompts
+    done, and the total. Raises OperatorError.
     """
     owners = content.list_owners(content_root)
     if owner is not None:
@@ -70,14 +67,10 @@ def export(
     repos = [(one, name) for one in owners for name in content.list_repos(content_root, one)]
     with _lock(folder):
         task = _Task(content_root, folder, format)
-        try:
-            for done, (one, name) in enumerate(repos):
-                progress("Exporting", done, len(repos))
-                task.take(one, name)
-            task.remove_gone(owner)
-        finally:
-            task.write_list()
-    return task.report()
+        for done, (one, name) in enumerate(repos):
+            progress("Exporting", done, len(repos))
+            task.take(one, name)
+        return task.report(owner)
 
 
 def _check_apart(content_root: str, folder: str) -> None:
@@ -108,7 +101,7 @@ def _open_no_link(path: str, flags: int) -> int:
 def _record(
     owner: str, name: str, version: Version, stored: VersionFile, text: str
 ) -> dict[str, Any]:
-    """A version in the form that ``write_as`` takes."""
+    """A version in the form that ``write_skill`` takes."""
     body = body_of(text, stored.front_matter_bytes)
     return msgspec.to_builtins(
         {
@@ -128,36 +121,32 @@ def _record(
 
 
 class _Task:
-    """One run: the files that existed, and the results."""
+    """One run, and its results."""
 
     def __init__(self, root: str, folder: str, format: str) -> None:
         self._root = root
         self._folder = folder
         self._format = format
-        listed = read_list(folder)
-        # By path, the SHA-256 of each file as an export wrote it last.
-        self._files = listed.files if listed else {}
-        # The same paths, by repo.
-        self._listed: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
-        for path in self._files:
-            self._listed[*re.split("[/.]", path)[:2]].add(path)
         self._done: set[str] = set()
-        # Prompts with faults in the content, whose files stay as they are.
-        self._faulty: set[tuple[str, str]] = set()
-        self._written = self._removed = 0
+        self._written = 0
         self._losses: Counter[str] = Counter()
-        self._kept: dict[str, None] = {}  # ordered, without duplicates
+        # Prompts with faults in the content, whose files stay as they are.
+        self._faulty: set[str] = set()
         self._faults: list[str] = []
 
-    def report(self) -> ExportReport:
-        return ExportReport(
-            len(self._done),
-            self._written,
-            self._removed,
-            self._losses,
-            [*self._kept],
-            self._faults,
-        )
+    def report(self, owner: str | None) -> ExportReport:
+        others = [path for path in self._list_files(owner or "") if path not in self._done]
+        return ExportReport(len(self._done), self._written, self._losses, others, self._faults)
+
+    def _list_files(self, owner: str) -> Iterator[str]:
+        """The files there, without hidden ones and those of faulty prompts."""
+        for name, folders, files in os.walk(f"{self._folder}/{owner}"):
+            folders[:] = sorted(one for one in folders if not one.startswith("."))
+            for file in sorted(files):
+                path = Path(name, file).relative_to(self._folder).as_posix()
+                repo = "/".join(path.split("/")[:2]).removesuffix(".md")
+                if not file.startswith(".") and repo not in self._faulty:
+                    yield path
 
     def take(self, owner: str, name: str) -> None:
         """Write the files of a repo."""
@@ -166,7 +155,7 @@ class _Task:
             if versions:
                 self._export(owner, name, versions[-1])
         except ContentError as error:
-            self._faulty.add((owner, name))
+            self._faulty.add(f"{owner}/{name}")
             self._faults += map(str, error.faults)
 
     def _export(self, owner: str, name: str, version: Version) -> None:
@@ -174,59 +163,38 @@ class _Task:
         stored, text = content.read_version(self._root, owner, name, version)
         data = content.read_files(self._root, owner, name, version, stored)
         text_path = f"{owner}/{name}/SKILL.md"
-        losses: list[str] = []
         if self._format == "markdown":
             text_path = f"{owner}/{name}/PROMPT.md" if stored.files else f"{owner}/{name}.md"
         elif not is_skill(name, parse_document(text).front or {}):
             text, losses = write_skill(_record(owner, name, version, stored, text))
-        paths = [f"{owner}/{name}/{one.path}" for one in stored.files or ()]
-        # Removes gone files first, because a new folder may have the name of an old file.
-        for path in self._listed[owner, name] - {text_path, *paths}:
-            self._drop(path)
-        if self._write(text_path, text.encode()):
             self._losses.update(losses)
-        for path, one, raw in zip(paths, stored.files or (), data, strict=False):
-            self._write(path, raw, executable=one.executable)
+        self._write(text_path, text.encode())
+        for one, raw in zip(stored.files or (), data, strict=False):
+            self._write(f"{owner}/{name}/{one.path}", raw, executable=one.executable)
 
-    def _write(self, path: str, data: bytes, *, executable: bool | None = None) -> bool:
-        """Write a file unless it is current. Returns False if it keeps a file that no export wrote.
-        ``executable``: None if the file's mode does not matter.
-        """
-        wanted = hashlib.sha256(data).hexdigest()
-        there = self._hash(path)
-        if there not in (None, wanted, self._files.get(path)):
-            self._kept[path] = None
-            return False
-        if there != wanted or executable not in (None, self._is_executable(path)):
-            self._put(path, data, executable=executable)
-            self._written += 1
-        self._files[path] = wanted
+    def _write(self, path: str, data: bytes, *, executable: bool | None = None) -> None:
+        """Write a file unless it is current. ``executable``: None if its mode does not matter."""
         self._done.add(path)
-        return True
+        target = Path(self._folder, path)
+        with explained("write", str(target), _AGAIN):
+            for parent in (Path(self._folder, one) for one in Path(path).parents):
+                if parent.is_symlink() and parent != Path(self._folder):
+                    raise OperatorError(f"{parent} is a link, which no export follows. Remove it.")
+            is_same = target.is_file() and not target.is_symlink()
+            is_same = is_same and target.stat().st_size == len(data)
+            is_same = is_same and read_file(str(target), len(data)) == data
+            mode = target.stat().st_mode & stat.S_IXUSR if is_same else 0
+            if is_same and executable in (None, bool(mode)):
+                return
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._put(target, data, executable=bool(executable))
+            self._written += 1
 
-    def _hash(self, path: str) -> str | None:
-        """The SHA-256 of the existing file; empty if no export wrote it."""
-        folder = os.path.dirname(path)
-        while folder:
-            if os.path.islink(f"{self._folder}/{folder}"):
-                return ""
-            folder = os.path.dirname(folder)
-        try:
-            return hashlib.sha256(read_file(f"{self._folder}/{path}", LIST_BYTES_MAX)).hexdigest()
-        except FileNotFoundError:
-            return None
-        except OSError:
-            return ""
-
-    def _is_executable(self, path: str) -> bool:
-        return bool(os.stat(f"{self._folder}/{path}").st_mode & stat.S_IXUSR)
-
-    def _put(self, path: str, data: bytes, *, executable: bool | None = None) -> None:
-        """Write a file whole or not at all."""
-        target, temporary = f"{self._folder}/{path}", f"{self._folder}/{_TEMPORARY}"
-        with explained("write", target, _AGAIN), contextlib.ExitStack() as failing:
+    def _put(self, target: Path, data: bytes, *, executable: bool) -> None:
+        """Write a file whole or not at all. Raises OSError."""
+        temporary = f"{self._folder}/{_TEMPORARY}"
+        with contextlib.ExitStack() as failing:
             failing.callback(Path(temporary).unlink, missing_ok=True)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(temporary, "wb", opener=_open_no_link) as file:
                 file.write(data)
                 mode = os.fstat(file.fileno()).st_mode
@@ -234,35 +202,3 @@ class _Task:
                 executables = (mode & 0o444) >> 2 if executable else 0
                 os.fchmod(file.fileno(), stat.S_IMODE(mode) & ~0o111 | executables)
             os.replace(temporary, target)
-
-    def remove_gone(self, owner: str | None) -> None:
-        """Remove files of prompts, versions and formats that no longer exist."""
-        for repo, paths in self._listed.items():
-            is_other = owner is not None and repo[0] != owner
-            if not is_other and repo not in self._faulty:
-                for path in (paths - self._done) & self._files.keys():
-                    self._drop(path)
-
-    def _drop(self, path: str) -> None:
-        """Remove a file that an export wrote, unless it has changed since."""
-        there = self._hash(path)
-        if there not in (None, self._files[path]):
-            self._kept[path] = None
-            return
-        if there:
-            self._remove(path)
-        del self._files[path]
-
-    def _remove(self, path: str) -> None:
-        with explained("remove", f"{self._folder}/{path}", "Remove it by hand."):
-            os.unlink(f"{self._folder}/{path}")
-        self._removed += 1
-        with contextlib.suppress(OSError):  # stops at a folder that is not empty
-            os.removedirs(os.path.dirname(f"{self._folder}/{path}"))
-
-    def write_list(self) -> None:
-        """Write the list of files, also after an interruption."""
-        listed = Exported(dict(sorted(self._files.items())))
-        data = msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n"
-        if self._hash(LIST_FILE) != hashlib.sha256(data).hexdigest():
-            self._put(LIST_FILE, data)

@@ -4,9 +4,6 @@ The text is the file's bytes with its front matter; only role markers are conver
 (``chats``). A ``.prompt.yml`` is no text, so its messages are taken. A ``system.md`` and the
 ``user.md`` beside it are one prompt with two messages. A folder that is a prompt has files
 (``beside``).
-
-Files that ``hubctl export`` wrote, by the list in their folder, become the original texts again:
-their front matter is the export's, and their placeholders are the hub's.
 """
 
 import os
@@ -21,10 +18,8 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.text.core_yaml import load_yaml, spellings
 from builder.text.messages import write_messages
 from builder.text.prompts import parse_document
-from builder.text.skill_texts import is_skill
 from builder.text.skill_writer import asked_first
 from builder.text.summary import clean_title, first_sentence, names_a_part, title_of
-from moving.export.listing import LIST_FILE, Exported, read_list
 from moving.importers import agents, chats, notes
 from moving.importers.beside import text_in
 from moving.importers.folders import (
@@ -40,14 +35,10 @@ from moving.importers.naming import KINDS, telling_name, to_words
 from moving.importers.placeholding import DESCRIPTION_CHARS_MAX
 from publisher.write.fields import parse_loosely
 
-# Such a file also has data to test the prompt with, and an export's may have schemas of tools.
+# Such a file also has data to test the prompt with.
 _LARGE_YAML_VALUES_MAX = 50_000
 # Test data and evaluators, which are no metadata of the prompt.
 _TRIALS = ("testData", "evaluators")
-# An export's file is larger than its prompt: it has all metadata, and braces that are text take
-# five times their bytes.
-EXPORTED_BYTES_MAX = 4 * 1024 * 1024
-_EXPORTED_LIMITS = {"bytes_max": EXPORTED_BYTES_MAX, "values_max": _LARGE_YAML_VALUES_MAX}
 EMPTY = "empty"
 # In Markdown's front matter, a name of this form is an identifier, not a title.
 _identifier = re.compile(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*")
@@ -62,7 +53,7 @@ def read_files(
     if not os.path.isdir(source):
         path = Path(source)
         tool = agents.find_tool(path.absolute())
-        for one in _read_prompt(PromptFile(path, path.name, tool=tool), Path("/"), None):
+        for one in _read_prompt(PromptFile(path, path.name, tool=tool), Path("/")):
             is_item = isinstance(one, Item)
             yield one._replace(warnings=one.warnings + _tell_alone(path)) if is_item else one
         return
@@ -73,26 +64,18 @@ def read_files(
                 f"{source} is inside {path}, a folder of this hub, and so no source of an import. "
                 "To publish a file from there, run `hubctl publish OWNER/NAME FILE`."
             )
-    exported = None
-    try:
-        exported = read_list(str(root))
-    except OperatorError as error:
-        yield Rejection(LIST_FILE, str(error).removesuffix("."))
-    listed = exported.files if exported else ()
-    for one in find_prompts(root, listed, own, markdown=markdown, instructions=instructions):
+    for one in find_prompts(root, own, markdown=markdown, instructions=instructions):
         if isinstance(one, PromptFile):
-            yield from _read_prompt(one, root, exported)
+            yield from _read_prompt(one, root)
         else:
             yield one
 
 
-def _read_prompt(
-    found: PromptFile, root: Path, exported: Exported | None
-) -> Iterator[Item | Rejection | PassedOver]:
+def _read_prompt(found: PromptFile, root: Path) -> Iterator[Item | Rejection | PassedOver]:
     """The prompt of a file, with the user's message from the file beside it."""
     items: list[Item] = []
     for one in filter(None, (found, found.user)):
-        item = _read(one, root, exported)
+        item = _read(one, root)
         if isinstance(item, Item) and item.text.strip("\ufeff \t\r\n"):
             items.append(item)
         else:
@@ -132,42 +115,39 @@ def _with_title(item: Item) -> Item:
     )
 
 
-def _read(found: PromptFile, root: Path, exported: Exported | None) -> Item | Rejection:
+def _read(found: PromptFile, root: Path) -> Item | Rejection:
     path, where, _, beside, *_ = found
     name = path.name.lower()
     tool, tool_name = found.tool or ("", "")
-    is_listed = exported is not None and where in exported.files
-    bytes_max = EXPORTED_BYTES_MAX if is_listed else CONTENT_BYTES_MAX
     try:
         with open(path, "rb") as file:
-            raw = file.read(bytes_max + 1)
-        if len(raw) > bytes_max:
-            return Rejection(where, f"larger than {bytes_max:,} bytes")
-        is_ours = is_listed and exported.is_whole(where, raw)
+            raw = file.read(CONTENT_BYTES_MAX + 1)
+        if len(raw) > CONTENT_BYTES_MAX:
+            return Rejection(where, f"larger than {CONTENT_BYTES_MAX:,} bytes")
         text = decode_text(raw)
         if name.endswith(MESSAGE_SUFFIXES):
             messages, front, warnings = _read_message_file(text)
             prompt = chats.as_prompt(messages)
             text = prompt if isinstance(prompt, str) else write_messages(prompt)
         else:
-            limits = _EXPORTED_LIMITS if is_listed else {}
-            text, front, warnings = _read_agents(text, tool, path.suffix.lower(), is_ours, limits)
+            text, front, warnings = _read_agents(text, tool, path.suffix.lower())
             warnings += check_connection(front)
             text = asked_first.sub("", text, count=1)
     except OSError as error:
         return Rejection(where, f"cannot be read: {error.strerror}")
     except ValueError as error:
         return Rejection(where, str(error))
-    # A hub's own file has the hub's variables.
-    convention = "none" if is_ours else "files" if tool else _convention(name, front)
+    convention = "files" if tool else _convention(name, front)
     fields, author, warned = _read_front({k: one for k, one in front.items() if k not in _TRIALS})
-    is_title = is_listed or "title" in front or not name.endswith(".md")
+    metadata = front.get("metadata")
+    is_title = "title" in front or (isinstance(metadata, dict) and "title" in metadata)
+    is_title = is_title or not name.endswith(".md")
     if not is_title and _identifier.fullmatch(fields.get("title", "")):
         del fields["title"]
     return Item(
         where,
-        where.split("/")[0] if is_listed else "",
-        found.name or tool_name or _name(path, front, root, is_listed),
+        "",
+        found.name or tool_name or _name(path, front, root),
         text,
         fields,
         [
@@ -179,17 +159,16 @@ def _read(found: PromptFile, root: Path, exported: Exported | None) -> Item | Re
         author,
         beside,
         name.strip(".").partition(".")[0] if found.name else _kind(name),
-        is_named=is_listed,
     )
 
 
-def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str:
+def _name(path: Path, front: dict[str, Any], root: Path) -> str:
     own = front.get("name")
     stem = notes.without_id(_stem(path))
     if path.name.lower() == "skill.md" and isinstance(own, str) and own.strip():
         return own
     kind, word = _kind(path.name.lower()).rstrip("s"), stem.lower()
-    if is_listed or (kind and word in KINDS and word.rstrip("s") != kind):
+    if kind and word in KINDS and word.rstrip("s") != kind:
         return _stem(path)
     return notes.without_id(telling_name(stem, path.resolve().parent, root))
 
@@ -218,15 +197,13 @@ def _stem(path: Path) -> str:
     return path.name[: len(path.name) - len(suffix)]
 
 
-def _read_agents(
-    text: str, tool: str, suffix: str, is_ours: bool, limits: dict[str, int]
-) -> tuple[str, dict[str, Any], list[str]]:
+def _read_agents(text: str, tool: str, suffix: str) -> tuple[str, dict[str, Any], list[str]]:
     """As ``_read_text``, by the rules of a coding agent's ``tool``, if any. Raises ValueError."""
     if tool == agents.GEMINI:
         text, front = agents.read_gemini(text)
         return text, front, agents.warn_of_running(text)
     text, repaired = agents.repair(agents.open_header(text) if suffix == ".prompt" else text)
-    text, front, warnings = _read_text(text, suffix, is_ours, limits)
+    text, front, warnings = _read_text(text, suffix)
     if tool == agents.COMMAND:
         body = parse_document(text).body
         converted, front = agents.read_command(body, front)
@@ -235,20 +212,13 @@ def _read_agents(
     return text, front, [*repaired, *warnings, *running]
 
 
-def _read_text(
-    text: str, suffix: str, is_ours: bool, limits: dict[str, int]
-) -> tuple[str, dict[str, Any], list[str]]:
+def _read_text(text: str, suffix: str) -> tuple[str, dict[str, Any], list[str]]:
     """A text with the hub's role markers, the metadata of its front matter, and warnings."""
-    document = parse_document(text, **limits)
+    document = parse_document(text)
     convert = chats.BY_SUFFIX.get(suffix)
     body = convert(document.body) if convert else document.body
-    front = document.front or {}
-    # Without a body, only the front matter can be published. The front matter of a skill that the
-    # hub serves as it is belongs to the text.
-    is_whole = suffix == ".md" and is_skill(str(front.get("name")), front)
-    if is_whole or not (is_ours and body.strip()):
-        body = text[: len(text) - len(document.body)] + body
-    return body, front, document.warnings
+    text = text[: len(text) - len(document.body)] + body
+    return text, document.front or {}, document.warnings
 
 
 def _read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:

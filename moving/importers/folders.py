@@ -5,7 +5,7 @@ as ``SKILL.md`` or ``.prompt.md``, plain Markdown files there are documents, and
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,6 @@ from typing import NamedTuple
 from builder.model.plural import counted
 from builder.model.version_files import TEXT_NAMES
 from builder.store.site import is_built
-from moving.export.listing import LIST_FILE
 from moving.importers.agents import find_tool
 from moving.importers.beside import (
     Beside,
@@ -73,7 +72,6 @@ class PromptFile(NamedTuple):
 
 def find_prompts(
     root: Path,
-    listed: Container[str],
     own: Collection[str],
     *,
     markdown: bool,
@@ -82,9 +80,9 @@ def find_prompts(
     """The prompts below a folder in the order of their paths; and other files, with the reason.
 
     A folder with a SKILL.md or PROMPT.md is one prompt, and has the files beside and below that.
-    ``own``: the real paths of the hub's own folders, which are skipped. ``listed``: files that are
-    prompts whatever their names. ``markdown``: plain Markdown files are prompts, too.
-    ``instructions``: so are those about the repository, by the name of their folder.
+    ``own``: the real paths of the hub's own folders, which are skipped. ``markdown``: plain
+    Markdown files are prompts, too. ``instructions``: so are those about the repository, by the
+    name of their folder.
     """
     found: list[PromptFile] = []
     for one in _walk(root, own):
@@ -93,15 +91,15 @@ def find_prompts(
         elif one.path.name in _INSTRUCTIONS:
             named = one._replace(name=_repository_of(one.path).name)
             yield named if instructions else PassedOver(one.where, INSTRUCTIONS)
-        elif one.where in listed or _has_form(one.path.name) or not is_about(one.path.name):
+        elif _has_form(one.path.name) or not is_about(one.path.name):
             found.append(one)
         else:
             yield PassedOver(one.where, ABOUT)
-    yield from _sort(found, listed, markdown=markdown)
+    yield from _sort(found, markdown=markdown)
 
 
 def _sort(
-    found: list[PromptFile], listed: Container[str], *, markdown: bool
+    found: list[PromptFile], *, markdown: bool
 ) -> Iterator[PromptFile | Rejection | PassedOver]:
     """The prompts among files that can be prompts, by the other files in their folders."""
     folders: dict[Path, dict[str, PromptFile]] = {}
@@ -113,7 +111,7 @@ def _sort(
     forms = {
         one.path
         for one in found
-        if one.where in listed or _has_form(one.path.name) or one.path.parent in pairs or one.tool
+        if _has_form(one.path.name) or one.path.parent in pairs or one.tool
     }
     left = {
         one.path
@@ -159,7 +157,7 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[PromptFile | Rejection |
         where = path.relative_to(root).as_posix()
         try:
             if path.name.startswith(".") and not path.is_dir() and path.name not in _INSTRUCTIONS:
-                of_no_kind["hidden"] += [where] if where != LIST_FILE else []
+                of_no_kind["hidden"].append(where)
             elif path.is_symlink():
                 # A link to a path inside the folder leads to files that are read anyway.
                 may_lose = path.is_dir() or path.name.lower().endswith(SUFFIXES)

@@ -35,8 +35,7 @@ class Item(NamedTuple):
     of the front matter. ``convention``: that of the body's placeholders; ``auto`` or ``markdown``
     if the kind of source has none. ``author``: as spelled in the source. ``beside``: the files of a
     prompt that is a folder; None for others. ``kind``: distinguishes prompts of one name.
-    ``title``: of a new prompt whose ``fields`` have none. ``is_named``: its repo is the one that
-    the source names.
+    ``title``: of a new prompt whose ``fields`` have none.
     """
 
     where: str
@@ -50,7 +49,6 @@ class Item(NamedTuple):
     beside: Beside | None = None
     kind: str = ""
     title: str = ""
-    is_named: bool = False
 
 
 class Rejection(NamedTuple):

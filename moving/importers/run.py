@@ -264,7 +264,7 @@ class _Task:
 
     def _other_at(self, owner: str, name: str, one: Item) -> Other | None:
         """The repo, if it came from elsewhere than the item."""
-        if self._options.onto_others or one.is_named or owner not in self._own:
+        if self._options.onto_others or owner not in self._own:
             return None
         try:
             changelog = self._options.changelog

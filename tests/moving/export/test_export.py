@@ -1,8 +1,7 @@
-"""`hubctl export`: a folder that git can follow, in which the user's own files stay untouched."""
+"""`hubctl export`: a folder that git can follow, from which nothing is removed."""
 
 import fcntl
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,9 +10,8 @@ import pytest
 from click.testing import Result
 
 from builder.store import content
-from moving.export.listing import FORMATS, LIST_FILE
+from moving.export.run import FORMATS
 from tests.cli.command import run
-from tests.support.calls import once, watched
 from tests.support.catalogues import read_tree, write_version, write_withdrawn
 from tests.support.servers import PROJECT
 
@@ -35,12 +33,12 @@ def export(*args: str, to: str = "out", format: str = "markdown") -> Result:
 
 
 def files(folder: str = "out") -> set[str]:
-    return set(read_tree(folder)) - {LIST_FILE}
+    return set(read_tree(folder))
 
 
 def test_a_file_for_each_prompt(root):
     done = export()
-    assert done.stdout == "2 files in out: 2 written, 0 unchanged, 0 removed\n"
+    assert done.stdout == "2 files in out: 2 written, 0 unchanged\n"
     assert files() == {"ann/story.md", "bob/chat.md"}
     assert Path("out/ann/story.md").read_text().endswith("Tell ten.")
     output = export("--owner", "bob", to="bob", format="skill").stderr
@@ -51,63 +49,32 @@ def test_a_file_for_each_prompt(root):
 def test_only_what_has_changed_is_written(root):
     export()
     before = {path: os.stat(path).st_mtime_ns for path in Path("out").rglob("*")}
-    assert export().stdout == "2 files in out: 0 written, 2 unchanged, 0 removed\n"
+    assert export().stdout == "2 files in out: 0 written, 2 unchanged\n"
     assert {path: os.stat(path).st_mtime_ns for path in Path("out").rglob("*")} == before
     write_version("content", "ann", "story", "1.11.0", "Tell more.")
-    assert export().stdout == "2 files in out: 1 written, 1 unchanged, 0 removed\n"
+    assert export().stdout == "2 files in out: 1 written, 1 unchanged\n"
     fresh = export(to="fresh")
     assert fresh.exit_code == 0 and read_tree("fresh") == read_tree("out")
 
 
-def test_what_is_gone_is_removed_and_nothing_else(root):
-    Path("out").mkdir()
+def test_what_is_of_no_prompt_is_named_and_stays(root):
+    Path("out/.git").mkdir(parents=True)
+    Path("out/.git/config").write_text("Git's.")
     Path("out/README.md").write_text("Ours.")
     export()
-    Path("out/ann/notes.txt").write_text("Mine.")
-    shutil.rmtree("content/bob")
+    Path("out/bob/notes.txt").write_text("Mine.")
+    edited = Path("out/bob/chat.md")
+    edited.write_text("Edited.")
     write_withdrawn("content", "ann/story", None)
-    assert export().stdout == "0 files in out: 0 written, 0 unchanged, 2 removed\n"
-    assert files() == {"README.md", "ann/notes.txt"}
-    assert not Path("out/bob").exists()
-
-
-def test_the_files_of_another_format_or_owner(root):
-    export()
-    # The others' files stay, since they were not looked at.
-    done = export("--owner", "ann", format="skill")
-    assert done.stdout == "1 file in out: 1 written, 0 unchanged, 1 removed\n"
-    assert files() == {"ann/story/SKILL.md", "bob/chat.md"}
-    export(format="skill")
-    assert files() == {"ann/story/SKILL.md", "bob/chat/SKILL.md"}
-
-
-def test_changes_of_ones_own_are_left_alone(root):
-    Path("out/bob").mkdir(parents=True)
-    Path("out/bob/chat.md").write_text("Mine.")
     done = export()
-    assert done.exit_code == 1
-    assert "out/bob/chat.md is not as an export wrote it" in done.stderr
-    edited = Path("out/ann/story.md")
-    edited.write_text(edited.read_text() + "More.")
-    write_version("content", "ann", "story", "1.11.0", "Tell more.")
-    assert "out/ann/story.md is not" in export().stderr
-    assert edited.read_text().endswith("Tell ten.More.")
-    shutil.rmtree("content/ann")
-    Path("out/bob/chat.md").unlink()
-    done = export()
-    assert done.stdout == "1 file in out: 1 written, 0 unchanged, 0 removed\n"
-    assert edited.exists() and export().stderr == done.stderr
-
-
-def test_changes_of_ones_own_are_imported_to_their_prompt(root):
-    export()
-    edited = Path("out/ann/story.md")
-    edited.write_text(edited.read_text().replace("Tell ten.", "Tell eleven."))
-    assert export().exit_code == 1
-    run("import", "out", "--allow-owner", "ann")
-    assert not Path("content/imported").exists()
-    newest = content.list_versions("content", "ann", "story").versions[-1]
-    assert content.read_version("content", "ann", "story", newest)[1].endswith("Tell eleven.")
+    assert done.stdout == "1 file in out: 1 written, 0 unchanged\n" and edited.read_text() == CHAT
+    named = ["README.md", "ann/story.md", "bob/notes.txt"]
+    assert done.stderr == "".join(f"Of no prompt: {path}\n" for path in named)
+    assert files() == {".git/config", "bob/chat.md", *named}
+    # Of another owner, nothing is said; of another format, each file.
+    assert export("--owner", "bob", format="skill").stderr.splitlines()[:2] == [
+        "Of no prompt: bob/chat.md", "Of no prompt: bob/notes.txt",
+    ]  # fmt: skip
 
 
 def test_a_link_leads_nowhere(root):
@@ -115,8 +82,13 @@ def test_a_link_leads_nowhere(root):
     Path("out").mkdir()
     Path("out/bob").symlink_to("../elsewhere")
     done = export()
-    assert done.exit_code == 1 and "out/bob/chat.md" in done.stderr
+    assert done.exit_code == 1 and "out/bob is a link, which no export follows" in done.stderr
     assert not os.listdir("elsewhere")
+    Path("out/bob").unlink()
+    Path("out/ann/story.md").unlink()
+    Path("out/ann/story.md").symlink_to("../../mine")
+    assert export().exit_code == 0 and not Path("out/ann/story.md").is_symlink()
+    assert not Path("mine").exists()
 
 
 def test_a_link_in_the_place_of_the_unfinished_file_is_not_written_to(root):
@@ -135,34 +107,6 @@ def test_a_fault_of_a_prompt_stops_no_other_and_removes_nothing(root):
     assert files() == {"ann/story.md", "bob/chat.md"}
 
 
-def test_an_interrupted_export_continues(root):
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with watched(once("open", "bob/chat/1.0.0.json", interrupt)):
-        assert export().exit_code == 1
-    write_version("content", "ann", "story", "1.11.0", "Tell more.")
-    assert export().stdout == "2 files in out: 2 written, 0 unchanged, 0 removed\n"
-
-
-@pytest.mark.parametrize(
-    ("listed", "message"),
-    [
-        ("{", "no list of exported files"),
-        ('{"files": {"../../x/y.md": "' + "0" * 64 + '"}}', "path"),
-        ('{"files": {"a/b.txt": "' + "0" * 64 + '"}}', "path"),
-    ],
-)
-def test_a_list_that_no_export_wrote(root, listed, message):
-    export()
-    Path("out", LIST_FILE).write_text(listed)
-    done = export()
-    assert done.exit_code == 1 and message in done.stderr
-    imported = run("import", "out", "--owner", "carl")
-    # Without the list, the files are like any others: they go to the owner of the import.
-    assert f"Rejected: {LIST_FILE}" in imported.stderr and "2 prompts created" in imported.stdout
-
-
 def test_where_nothing_can_be_exported_to(root):
     assert "in the content folder" in export(to="content/out").stderr
     assert "in the content folder" in export(to="content").stderr
@@ -179,33 +123,23 @@ def test_where_nothing_can_be_exported_to(root):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_sample_catalogue_comes_back(root, format):
-    """Into its own content: what comes back the same is no new version."""
     shutil.rmtree("content")
     shutil.copytree(PROJECT / "content", "content")
     assert export(format=format).exit_code == 0
-    owners = content.list_owners("content")
-    allowed = [word for owner in owners for word in ("--allow-owner", owner)]
-    done = run("import", "out", *allowed)
-    assert done.exit_code == 0
-    updated = int(re.search(r"(\d+) updated", done.stdout)[1])
-    # Prompts with front matter, which is left out now, and one with braces that are escaped as a
-    # precaution.
-    assert done.stdout.startswith("0 prompts created") and updated <= 8
-    # A second import finds nothing new.
-    assert " 0 updated" in run("import", "out", *allowed).stdout
-    # Into an empty hub, owners and all.
     os.mkdir("empty")
-    assert run("import", "out", "--content", "empty").exit_code == 0
-    held = ("title", "description")
-    for owner in owners:
+    for owner in content.list_owners("content"):
+        args = ("import", f"out/{owner}", "--content", "empty", "--owner", owner)
+        assert run(*args, "--placeholders", "none").exit_code == 0
+        assert " created, 0 updated" in run(*args, "--placeholders", "none").stdout
         for name in content.list_repos("content", owner):
             before = content.list_versions("content", owner, name).versions[-1]
-            was, _ = content.read_version("content", owner, name, before)
+            was, text = content.read_version("content", owner, name, before)
             (version,) = content.list_versions("empty", owner, name).versions
-            now, _ = content.read_version("empty", owner, name, version)
-            for field in held if format == "skill" else ():  # Markdown has what its text says.
-                assert getattr(now, field) == getattr(was, field), (owner, name, field)
-            assert format == "skill" or now.sha256 == was.sha256
+            now, back = content.read_version("empty", owner, name, version)
+            if format == "skill":  # Markdown has what its text says.
+                assert (now.title, now.description) == (was.title, was.description)
+            else:
+                assert back == text
 
 
 def test_git_sees_each_version_as_a_change(root):
@@ -219,7 +153,7 @@ def test_git_sees_each_version_as_a_change(root):
     changed = subprocess.run([*git, "diff", "-U0"], check=True, capture_output=True, text=True)
     lines = [line for line in changed.stdout.splitlines() if line[:1] in "+-"]
     assert "-Tell ten." in lines and "+Tell eleven." in lines
-    assert len([line for line in lines if line[:3] not in ("+++", "---")]) == 4
+    assert len([line for line in lines if line[:3] not in ("+++", "---")]) == 2
 
 
 FILES = {"assets/logo.png": b"\x89\0\xff", "examples/a.md": b"Hi", "run.sh": b"", "x": b"1"}
@@ -236,27 +170,15 @@ def test_a_skill_has_its_files_beside_it(root):
         path: data for path, data in read_tree("out/ann/lint").items() if path in FILES
     } == FILES
     assert executables("out") == {"ann/lint/run.sh"}
-    assert export(format="skill").stdout == "7 files in out: 0 written, 7 unchanged, 0 removed\n"
-    # Into another hub, files and all, and again without a new version.
+    assert export(format="skill").stdout == "7 files in out: 0 written, 7 unchanged\n"
     os.mkdir("other")
-    for expected in ("3 prompts created", "0 prompts created, 0 updated, 3 unchanged"):
-        assert expected in run("import", "out", "--content", "other").stdout
+    for expected in ("1 prompt created", "0 prompts created, 0 updated, 1 unchanged"):
+        args = ("out/ann/lint", "--content", "other", "--owner", "ann")
+        assert expected in run("import", *args).stdout
     (version,) = content.list_versions("other", "ann", "lint").versions
     record, _ = content.read_version("other", "ann", "lint", version)
     assert content.read_files("other", "ann", "lint", version, record) == [*FILES.values()]
     assert [one.path for one in record.files if one.executable] == ["run.sh"]
-    # Files that are gone go; one's own stay.
-    write_version("content", "ann", "lint", "1.1.0", "Lint.", {"x": b"1"}, title="Lint")
-    Path("out/ann/lint/assets/mine.txt").write_text("Mine.")
-    assert export(format="skill").stdout == "4 files in out: 1 written, 3 unchanged, 3 removed\n"
-    assert files("out/ann/lint") == {"SKILL.md", "assets/mine.txt", "x"}
-
-
-def test_a_file_becomes_a_folder_and_a_file_again(root):
-    for number, path in enumerate(("a", "a/b", "a")):
-        write_version("content", "ann", "lint", f"1.{number}.0", "Lint.", {path: b"1"})
-        assert export(format="skill").exit_code == 0
-        assert files("out/ann/lint") == {"SKILL.md", path}
 
 
 def test_a_mode_alone_is_a_change(root):
