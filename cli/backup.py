@@ -1,16 +1,11 @@
 """``hubctl backup`` and ``hubctl restore``: a hub as one stream, and back."""
 
 import sys
-from functools import partial
 
 import click
 
-from builder.model.plural import counted, some_of
 from cli.groups import SettingArgument
 from cli.options import Places, content_option, places_options, state_option
-from cli.standard_error import say, say_waiting
-
-SKIPPED_SHOWN = 5
 
 
 @click.command()
@@ -42,23 +37,14 @@ def backup(destination: str, places: Places) -> None:
 
     if destination == STREAM and sys.stdout.isatty():
         raise click.UsageError("A backup is no text for a terminal. Pass FILE, or pipe it.")
-    report = back_up(
+    done = back_up(
         places.content,
         places.state,
         destination,
         apart_from=places.folders,
         database_url=places.database_url,
-        on_wait=partial(say_waiting, "backup"),
     )
-    removed = f"; {counted(report.thinned, 'old backup')} removed" if report.thinned else ""
-    result = (
-        f"{report.file}: {counted(report.prompts, 'prompt')}, {counted(report.files, 'file')}, "
-        f"{counted(report.bytes, 'byte')}{removed}"
-    )
-    click.echo(result, err=destination == STREAM)
-    if report.skipped:
-        shown = some_of([*map(repr, report.skipped)], SKIPPED_SHOWN)
-        say(f"Not backed up, because they are no plain files with a name in UTF-8: {shown}.")
+    click.echo(done, err=destination == STREAM)
 
 
 @click.command()
@@ -82,9 +68,8 @@ def restore(source: str, content: str, state: str, complete: bool, above: int) -
     """Restore prompts, accounts and pull counts from FILE, a backup, or standard input (-).
 
     Stop the hub first. Restores into empty folders, once the whole backup is verified. From a
-    folder, restores the newest backup. After an interruption, run the same command again. Then
-    build the site. To copy what was restored into an empty PostgreSQL database, run `hubctl store
-    copy --to database`.
+    folder, restores the newest backup. Then build the site. To copy what was restored into an empty
+    PostgreSQL database, run `hubctl store copy --to database`.
 
     No version number is used twice: new versions get numbers above all that may have been used
     since the backup. All sessions and tokens end, since some may have ended since the backup.
@@ -96,8 +81,7 @@ def restore(source: str, content: str, state: str, complete: bool, above: int) -
     # Loaded late: other commands import this module to read its options.
     from operate.backup.restore import restore as restore_hub
 
-    waiting = partial(say_waiting, "build")
-    lines = restore_hub(source, content, state, complete=complete, above=above, on_wait=waiting)
+    lines = restore_hub(source, content, state, complete=complete, above=above)
     click.echo(
         "\n".join([*lines, "Next: run `hubctl check`, then `hubctl build` or start the hub."])
     )

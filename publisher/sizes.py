@@ -55,7 +55,7 @@ def size_readings(settings: Settings) -> Iterator[Reading]:
 
 
 def last_backup_file(state: str) -> str:
-    """The file that each backup replaces in a state folder, with the backup's header."""
+    """The file of a state folder whose time is that of the last backup."""
     return f"{state}/backup.json"
 
 

@@ -52,6 +52,6 @@ def check_not_restoring(root: str) -> None:
     """Raises OperatorError if a restore has not ended."""
     if os.path.lexists(f"{root}/{RESTORING}"):
         raise OperatorError(
-            f"A restore into {root} has not ended. Run the same `hubctl restore` again. To give "
-            f"it up, remove {root}/{RESTORING} and restore again."
+            f"A restore into {root} has not ended. If it was killed, move {root} and the state "
+            "folder aside, and restore again."
         )

@@ -1,5 +1,5 @@
 """Backups of a hub, and their restoration: one stream with content, accounts and counts of pulls.
 
-``archive`` is the format, ``tree`` and ``databases`` read a hub as of one moment, ``take`` writes a
-backup, ``restore`` reads one, and ``floor`` says which numbers follow it.
+``archive`` is the format, ``take`` writes a backup of a hub as of one moment, ``restore`` reads
+one, and ``floor`` says which numbers follow it.
 """

@@ -18,7 +18,7 @@ from builder.model import names
 from builder.model.content_tree import RECORD, WITHDRAWAL, in_repo
 from builder.model.errors import OperatorError
 from builder.model.names import Version
-from builder.model.records import DAY_SECONDS, format_time
+from builder.model.records import format_time
 from builder.store.restored import Restored
 
 _STEP = 10_000
@@ -57,8 +57,8 @@ def floor_above(highest: int, earlier: Iterable[Restored | None] = ()) -> Restor
     """
     base = max([highest, *(one.floor for one in earlier if one)])
     now = datetime.now(UTC)
-    days = int((now - _FIRST_DAY).total_seconds() // DAY_SECONDS)
-    steps = max(-(-(base + names.VERSIONS_PER_REPO_MAX + 1) // _STEP), _STEPS_PER_DAY * days)
+    steps_by_now = _STEPS_PER_DAY * (now - _FIRST_DAY).days
+    steps = max(-(-(base + names.VERSIONS_PER_REPO_MAX + 1) // _STEP), steps_by_now)
     floor = _STEP * steps
     if floor + names.VERSIONS_PER_REPO_MAX > names.VERSION_PART_MAX:
         raise OperatorError(

@@ -1,27 +1,23 @@
-"""A restore: verify a backup, collect it beside its place, and put it in place.
+"""A restore: collect a backup beside its place while verifying it, and put it in place.
 
 A backup does not know what happened after it. So new versions skip every number that may have
 been given since (``floor``), and sessions and tokens that may have ended since are ended
 (``end_access``).
 
-Everything is collected in the folders ``.restoring`` of the content and ``restoring`` of the state
-folder. Once it is on the disk, the report is written there, and then the files get their places, by
-renames. No command of the hub works on a content with ``.restoring``. So a restore can be killed at
-any moment and run again.
+Everything is collected in the folder ``.restoring`` of the content, and gets its place once it is
+verified and on the disk. No command of the hub works on a content with ``.restoring``.
 """
 
 import contextlib
-import functools
 import os
 import shutil
-import sqlite3
 import sys
-from collections.abc import Callable, Iterator
-from typing import BinaryIO, NamedTuple
+from collections.abc import Iterator
+from functools import partial
+from typing import BinaryIO
 
-from builder.model import errors
 from builder.model.content_tree import RESTORED_FILE, RESTORING
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
 from builder.model.plural import counted
 from builder.store import database
 from builder.store.locks import build_lock
@@ -29,67 +25,48 @@ from builder.store.plain_files import replace_file
 from builder.store.privacy import is_marked
 from builder.store.restored import read_restored
 from builder.store.state import State
-from operate.backup import archive
+from operate.backup.archive import DamagedBackup, read
 from operate.backup.floor import floor_above, highest_number
-from operate.backup.take import DATABASES, STREAM, backups_in
-from operate.backup.tree import MARKS
+from operate.backup.take import DATABASES, MARKS, STREAM, backups_in
 from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.write.rendering import render
 from publisher.write.synced_files import remove
 
-_explained = functools.partial(
-    errors.explained, "restore", then="Fix that, and run the same command again.", is_inside=True
-)
-
 
 def restore(
-    source: str,
-    content: str,
-    state: str,
-    *,
-    complete: bool = False,
-    above: int = 0,
-    on_wait: Callable[[], None] = lambda: None,
+    source: str, content: str, state: str, *, complete: bool = False, above: int = 0
 ) -> list[str]:
     """Put a backup into empty folders; returns what it did, in lines. ``source``: a file, STREAM
     for standard input, or a folder, whose newest backup is taken. ``complete``: nothing happened
     after the backup, so numbers and access continue from it. ``above``: the floor of an earlier
     restore that is noted nowhere.
 
-    Raises OperatorError. After an error or a crash, the same call begins again; or it ends a
-    restore that was verified, whatever the source is then.
+    Raises OperatorError. After an error or a kill, the same call begins again, unless a kill came
+    while the files got their places.
     """
-    staged, beside = f"{content}/{RESTORING}", f"{state}/restoring"
-    report = f"{staged}/report"
-    with _explained(content), build_lock(state, on_wait):
+    staged = f"{content}/{RESTORING}"
+    then = "Fix that, or choose another backup, and restore again."
+    with explained("restore", content, then, is_inside=True), build_lock(state):
         os.makedirs(content, exist_ok=True)
-        if not os.path.exists(report):
-            _check_empty(content, state)
-            with contextlib.ExitStack() as failing:
-                for folder in (staged, beside):
-                    remove(folder)  # from a killed restore
-                    failing.callback(shutil.rmtree, folder, ignore_errors=True)
-                    os.mkdir(folder, 0o700)
-                os.mkdir(f"{staged}/content")
-                with _opened(source, staged) as (file, name), archive.telling(name):
-                    summary = archive.verify(file, name)
-                    highest = _collect(file, name, staged, beside)
-                has = f"{counted(summary.prompts, 'prompt')}, {counted(summary.owners, 'owner')}"
-                lines = [f"Restored the backup of {summary.at}: {has}."]
-                lines += _check_databases(beside, summary.at, complete)
-                if not complete:
-                    folder = "" if source == STREAM else os.path.dirname(name)
-                    lines += _skip_numbers(max(highest, above), folder, f"{staged}/content")
-                if is_marked(f"{staged}/content"):
-                    os.chmod(content, 0o700)
-                os.sync()
-                replace_file(report, "\n".join(lines).encode())
-                failing.pop_all()
-        with open(report) as reading:
-            lines = reading.read().split("\n")
-        _put_in_place(content, state)
+        _check_empty(content, state)
+        with contextlib.ExitStack() as failing:
+            remove(staged)  # from a killed restore
+            failing.callback(shutil.rmtree, staged, ignore_errors=True)
+            for folder in (staged, f"{staged}/content", f"{staged}/state"):
+                os.mkdir(folder, 0o700)
+            lines = [*_collect(source, staged, complete, above)]
+            if is_marked(f"{staged}/content"):
+                os.chmod(content, 0o700)
+            database.remove(State.path_in(state))  # a cache of an old content
+            os.sync()
+            failing.pop_all()
+        for old, new in ((f"{staged}/state", state), (f"{staged}/content", content)):
+            for name in os.listdir(old):
+                shutil.move(f"{old}/{name}", f"{new}/{name}")
+        os.sync()
+        remove(staged)
         return lines
 
 
@@ -104,65 +81,49 @@ def _check_empty(content: str, state: str) -> None:
         )
 
 
-@contextlib.contextmanager
-def _opened(source: str, staged: str) -> Iterator[tuple[BinaryIO, str]]:
-    """The backup and its name; what comes by standard input is stored first."""
-    if source == STREAM:
-        with open(f"{staged}/stream", "w+b") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-            yield file, "Standard input"
-        return os.unlink(f"{staged}/stream")
-    path = os.path.realpath(os.path.expanduser(source))
-    if os.path.isdir(path):
-        path = [path, *backups_in(path)][-1]
-    with contextlib.ExitStack() as held:
-        with errors.explained("read", path, "Name a file that `hubctl backup` wrote."):
-            file = held.enter_context(open(path, "rb"))
-        yield file, path
+def _collect(source: str, staged: str, complete: bool, above: int) -> Iterator[str]:
+    """Write the files of a backup into the folder; yields what was done."""
+    highest, name, folder = above, "Standard input", ""
 
-
-def _collect(file: BinaryIO, name: str, staged: str, beside: str) -> int:
-    """Write the files of a backup into the two folders; returns the highest number in them."""
-    highest = 0
-    for member, source in archive.members(file, name):
+    def take(member: str, source: BinaryIO) -> None:
+        nonlocal highest
         top, _, path = member.partition("/")
-        target = f"{staged}/{member}"
-        if top == "state" and path in DATABASES:
-            target = f"{beside}/{path}"
-        elif top != "content" or not _is_path(path):
-            raise archive.DamagedBackup(
+        is_content = top == "content"
+        if not (_is_path(path) if is_content else top == "state" and path in DATABASES):
+            raise DamagedBackup(
                 f"{name} has the path {member[:200]!r}, which no hub has. An attacker may have "
                 "changed the backup. Use another one."
             )
+        target = f"{staged}/{member}"
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with open(os.open(target, flags, 0o644 if top == "content" else 0o600), "w+b") as copy:
+        private = partial(os.open, mode=0o644 if is_content else 0o600)
+        with open(target, "x+b", opener=private) as copy:
             shutil.copyfileobj(source, copy)
-            if top == "content" and path.endswith(".json"):
+            if is_content and path.endswith(".json"):
                 copy.seek(0)
                 highest = max(highest, highest_number(path, copy.read()))
-    return highest
+
+    if source != STREAM:
+        name = os.path.realpath(os.path.expanduser(source))
+        if os.path.isdir(name):
+            name = [name, *backups_in(name)][-1]
+        folder = os.path.dirname(name)
+    with sys.stdin.buffer if source == STREAM else open(name, "rb") as file:
+        summary = read(file, name, take)
+    yield f"Restored the backup of {summary.at}: {counted(summary.prompts, 'prompt')}."
+    if os.path.exists(f"{staged}/state/{ACCOUNTS_FILE}"):
+        # Raises OperatorError for a database of a newer release.
+        with Database(f"{staged}/state") as accounts:
+            if not complete:
+                yield end_access(accounts, summary.at)
+    if not complete:
+        yield from _skip_numbers(highest, folder, f"{staged}/content")
 
 
 def _is_path(path: str) -> bool:
     """True for the path of a file in a content; False for one that leads out of it."""
     parts = path.split("/")
     return path in MARKS or all(part and part[0] != "." and "\0" not in part for part in parts)
-
-
-def _check_databases(folder: str, at: str, complete: bool) -> Iterator[str]:
-    """Verify the databases, and end access that may have ended since the backup. Raises
-    OperatorError, also for a database of a newer release.
-    """
-    for name in os.listdir(folder):
-        file = DATABASES[name](folder)
-        with file.telling(), contextlib.closing(sqlite3.connect(file.path)) as db:
-            file.check_sound(db)
-    if os.path.exists(f"{folder}/{ACCOUNTS_FILE}"):
-        with Database(folder) as accounts:
-            if not complete:
-                sessions, tokens = end_access(accounts, at)
-                yield f"Ended {counted(sessions, 'session')}, revoked {counted(tokens, 'token')}."
 
 
 def _skip_numbers(highest: int, folder: str, collected: str) -> Iterator[str]:
@@ -176,45 +137,24 @@ def _skip_numbers(highest: int, folder: str, collected: str) -> Iterator[str]:
         yield f"To restore this hub again today, add `--above {restored.floor}`."
 
 
-def _put_in_place(content: str, state: str) -> None:
-    """Give the files their places; continues after a kill."""
-    database.remove(State.path_in(state))  # a cache of an old content
-    staged, beside = f"{content}/{RESTORING}", f"{state}/restoring"
-    for old, new in ((beside, state), (f"{staged}/content", content)):
-        for name in sorted(os.listdir(old)) if os.path.isdir(old) else ():
-            os.rename(f"{old}/{name}", f"{new}/{name}")
-    os.sync()
-    remove(beside)
-    os.rename(staged, f"{staged}.ended")
-    remove(f"{staged}.ended")
-
-
-class Ended(NamedTuple):
-    """Counts of the sessions and the personal tokens that were good, and no longer are."""
-
-    sessions: int
-    tokens: int
-
-
-def end_access(database: Database, of: str) -> Ended:
+def end_access(accounts: Database, of: str) -> str:
     """Ends all sessions, invitations, links to teams, and tokens of CI jobs; revokes the personal
-    tokens. Notes it in the log of each account. ``of``: the time of the copy, for people.
+    tokens. Notes it in the log of each account. ``of``: the time of the copy, for people. Returns a
+    line that counts the sessions, and the personal tokens that were good.
 
     Raises RequestError ``storage_unavailable``.
     """
-    events = Events(database)
-    with database.transaction():
-        sessions = database.execute("DELETE FROM session RETURNING 1")
+    events = Events(accounts)
+    with accounts.transaction():
+        sessions = accounts.execute("DELETE FROM session RETURNING 1")
         for table in ("invitation", "team_link"):
-            database.execute(f"DELETE FROM {table}")
-        database.execute("DELETE FROM token WHERE trusted_publisher IS NOT NULL")
-        for (owner,) in database.execute("SELECT handle FROM owner"):
+            accounts.execute(f"DELETE FROM {table}")
+        accounts.execute("DELETE FROM token WHERE trusted_publisher IS NOT NULL")
+        for (owner,) in accounts.execute("SELECT handle FROM owner"):
             events.note(owner, "restored", note=of)
-        revoked = database.execute(
+        tokens = accounts.execute(
             "UPDATE token SET revoked_at = ?1 WHERE revoked_at IS NULL AND expires_at > ?1 "
-            "RETURNING owner, id, name",
+            "RETURNING 1",
             (epoch_seconds(None),),
         )
-        for owner, token, name in revoked:
-            events.note(owner, "token_revoked", subject=token, note=name)
-    return Ended(len(sessions), len(revoked))
+    return f"Ended {counted(len(sessions), 'session')}, revoked {counted(len(tokens), 'token')}."

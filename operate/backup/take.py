@@ -1,58 +1,51 @@
-"""A backup: one stream into a file, a folder of dated files, or a pipe."""
+"""A backup: one stream into a file, a folder of dated files, or a pipe.
+
+It has the content as of one moment, while others publish. A prompt's folder is listed under the
+lock that publications take, so its texts, records, labels and withdrawals belong together. What
+began after the moment is left out. Files of content are never written in place, so they can be read
+after that. A withdrawal may remove some meanwhile; its own file is read last, and then readers of
+the backup ignore the texts that it withdraws.
+"""
 
 import contextlib
 import glob
 import os
-import shutil
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import BinaryIO, NamedTuple
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
 
 from builder import installed_version
+from builder.model import content_tree as table
 from builder.model.errors import OperatorError, explained
+from builder.model.plural import counted
 from builder.model.records import format_time
 from builder.stats.database import PULLS_FILE, pulls_file
 from builder.store import sqlite
 from builder.store.content import check_folder
 from builder.store.locks import lock
-from builder.store.sqlite import DatabaseFile
-from operate.backup.archive import DamagedBackup, Summary, Writer, read_summary
-from operate.backup.tree import add_content
+from operate.backup.archive import Summary, Writer
 from publisher.accounts.copying import copy_accounts
 from publisher.accounts.database import Database
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file
 from publisher.sizes import last_backup_file
-from publisher.write.synced_files import sync_folder, unlink
+from publisher.write.synced_files import remove, sync_folder, unlink
 
 STREAM = "-"
 # The databases of a state folder that are no caches, by the names of their files.
-DATABASES: dict[str, Callable[[str], DatabaseFile]] = {
-    ACCOUNTS_FILE: accounts_file,
-    PULLS_FILE: pulls_file,
-}
-_COUNTED = {ACCOUNTS_FILE: "owner", PULLS_FILE: "repo"}
-_BUSY_SECONDS = 30.0
+DATABASES = {ACCOUNTS_FILE: accounts_file, PULLS_FILE: pulls_file}
+# Files of the content whose names start with a dot, and which belong to a backup.
+MARKS = (table.FORMAT_FILE, table.PRIVATE_FILE)
 # What stays in a folder: the newest file of each of the last hours, days and months that have any.
 # With the length of the names that these share.
 _KEPT = ((24, len("hub-20260131T09")), (30, len("hub-20260131")), (12, len("hub-202601")))
-_LOST = {"prompts": "prompts", "owners": "accounts", "pulled": "counts of pulls"}
 _THEN = "Fix that, and back up again. Older backups are whole."
-
-
-class BackupReport(NamedTuple):
-    """``file``: the path of the backup, or STREAM. ``thinned``: the number of old files that were
-    removed. ``skipped``: as of ``add_content``.
-    """
-
-    file: str
-    prompts: int
-    files: int
-    bytes: int
-    thinned: int
-    skipped: list[str]
+_GONE = (FileNotFoundError, NotADirectoryError)
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def back_up(
@@ -62,34 +55,33 @@ def back_up(
     *,
     apart_from: Iterable[str] = (),
     database_url: str | None = None,
-    on_wait: Callable[[], None] = lambda: None,
-) -> BackupReport:
-    """Back up a hub to a file, into a folder, or to standard output (STREAM), while others publish.
+) -> str:
+    """Back up a hub to a file, into a folder, or to standard output (STREAM), while others publish;
+    returns a line that says where, and what it has.
 
     ``database_url``: of the accounts, if they are not in the state folder. ``apart_from``: folders
-    in which no backup may be. ``on_wait`` is called if another backup has to end first. Raises
-    OperatorError; then all files are as they were, and a stream is incomplete.
+    in which no backup may be. Waits for the end of another backup. Raises OperatorError; then all
+    files are as they were, and a stream is incomplete.
     """
     check_folder(content)
-    with lock(f"{state}/backup", on_wait):
+    with lock(f"{state}/backup", lambda: None):
         moment_ns, now = time.time_ns(), datetime.now(UTC)
         path, folder = _place(destination, apart_from)
-        older = backups_in(folder) if folder else [path]
         path = f"{folder}/hub-{now:%Y%m%dT%H%M%SZ}.tar" if folder else path
         # Content before databases. A publication in between leaves its answer in the backup without
         # its version, and a retry publishes it again. In the other order, the version would be in
         # the backup without its answer, and a retry would publish it twice.
         with _created(path) as file:
             writer = Writer(file, path)
-            prompts, skipped = add_content(content, writer, moment_ns)
-            counts = [_add_database(state, name, database_url, writer) for name in DATABASES]
-            summary = Summary(format_time(now), installed_version(), prompts, *counts)
-            _check_not_lost(summary, [*reversed(older), last_backup_file(state)])
-            writer.end(summary)
-        with _created(last_backup_file(state)) as note:
-            Writer(note, last_backup_file(state)).end(summary)
-        thinned = _thin([*older, path]) if folder else 0
-    return BackupReport(path, prompts, writer.files, writer.bytes, thinned, skipped)
+            prompts = add_content(content, writer, moment_ns)
+            for name in DATABASES:
+                _add_database(state, name, database_url, writer)
+            writer.end(Summary(format_time(now), installed_version(), prompts))
+        with explained("write", state, _THEN):
+            Path(last_backup_file(state)).touch()
+        if folder:
+            _thin(folder, path)
+    return f"{path}: {counted(prompts, 'prompt')}"
 
 
 def backups_in(folder: str) -> list[str]:
@@ -105,8 +97,8 @@ def _place(destination: str, apart_from: Iterable[str]) -> tuple[str, str | None
         return STREAM, None
     if "://" in destination:
         raise OperatorError(
-            f"A backup is a file, so it cannot go to {destination}. Write it into a folder, "
-            "and copy that with restic or rclone: docs/operate/backups.md."
+            f"A backup cannot go to {destination}. Write it into a folder, and copy that with "
+            "restic or rclone: docs/operate/backups.md."
         )
     path = os.path.realpath(os.path.expanduser(destination))
     for other in map(os.path.realpath, apart_from):
@@ -125,74 +117,127 @@ def _place(destination: str, apart_from: Iterable[str]) -> tuple[str, str | None
 @contextlib.contextmanager
 def _created(path: str) -> Iterator[BinaryIO]:
     """A private file, which gets its name when it is whole; or standard output."""
-    with explained("write", path, _THEN), contextlib.ExitStack() as failing:
+    with explained("write", path, _THEN), contextlib.ExitStack() as ending:
         if path == STREAM:
             yield sys.stdout.buffer
             return sys.stdout.buffer.flush()
         part = f"{path}.part"
         unlink(part)  # of a killed backup
-        opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        failing.callback(unlink, part)
-        with open(opened, "wb") as file:
+        ending.callback(unlink, part)
+        with open(part, "xb", opener=partial(os.open, mode=0o600)) as file:
             yield file
             file.flush()
-            os.fsync(opened)
+            os.fsync(file.fileno())
         os.rename(part, path)
-        sync_folder(os.path.dirname(path) or ".")
-        failing.pop_all()
+        sync_folder(os.path.dirname(path))
 
 
-def _add_database(state: str, name: str, url: str | None, writer: Writer) -> int:
-    """Add a database as of one moment; returns the number of owners or of prompts with pulls. Adds
-    accounts in PostgreSQL as a file of SQLite. Raises OperatorError, also for a damaged one.
+def _add_database(state: str, name: str, url: str | None, writer: Writer) -> None:
+    """Add a database as of one moment, accounts in PostgreSQL as a file of SQLite. Raises
+    OperatorError, also for a damaged one.
     """
     file, is_shared = DATABASES[name](state), bool(url) and name == ACCOUNTS_FILE
     if not is_shared and not os.path.lexists(file.path):
-        return 0
+        return
     folder = f"{state}/backup.copy"
-    shutil.rmtree(folder, ignore_errors=True)  # from a killed backup
     with contextlib.ExitStack() as held, file.telling():
-        held.callback(shutil.rmtree, folder, ignore_errors=True)
+        remove(folder)  # from a killed backup
+        held.callback(remove, folder)
         os.mkdir(folder, 0o700)
         if is_shared:
             with Database(url) as shared, Database(folder) as target:
                 copy_accounts(shared, target)
         copy = held.enter_context(contextlib.closing(sqlite3.connect(f"{folder}/{name}")))
         if not is_shared:
-            reading = sqlite.open_for_reading(file.path, timeout=_BUSY_SECONDS)
-            with contextlib.closing(reading) as source:
-                source.backup(copy)
+            source = held.enter_context(contextlib.closing(sqlite.open_for_reading(file.path)))
+            source.backup(copy)
         file.check_sound(copy)
         with open(f"{folder}/{name}", "rb") as opened:
             writer.add(f"state/{name}", opened, os.fstat(opened.fileno()).st_size)
-        return copy.execute(f"SELECT count(*) FROM {_COUNTED[name]}").fetchone()[0]
 
 
-def _check_not_lost(now: Summary, earlier: list[str]) -> None:
-    """Raises OperatorError if all prompts, accounts or counts of the last backup are gone: further
-    backups would displace those that have them.
-    """
-    for path in earlier:
-        with contextlib.suppress(OSError, DamagedBackup), open(path, "rb") as file:
-            last = read_summary(file, path)
-            if lost := [_LOST[key] for key in _LOST if getattr(last, key) > getattr(now, key) == 0]:
-                raise OperatorError(
-                    f"The backup of {last.at} has {' and '.join(lost)}, and this hub has none. "
-                    "Nothing was backed up. Check --content, --state and --database, and that "
-                    "their disks are mounted; restore what is lost. To start over, back up to "
-                    f"another place, and remove {earlier[-1]}."
-                )
-            return
-
-
-def _thin(paths: list[str]) -> int:
-    """Remove old backups of a folder, but not the last path; returns how many."""
-    kept, folder = {paths[-1]}, os.path.dirname(paths[-1])
+def _thin(folder: str, newest: str) -> None:
+    """Remove old backups of a folder, but not ``newest``."""
+    paths = backups_in(folder)
+    kept = {newest}
     for count, length in _KEPT:
-        newest = {path[: len(folder) + 1 + length]: path for path in sorted(paths)}
-        kept.update([*newest.values()][-count:])
-    old = {*paths} - kept
+        last = {path[: len(folder) + 1 + length]: path for path in paths}
+        kept.update([*last.values()][-count:])
+    killed = glob.glob(f"{glob.escape(folder)}/hub-2*.tar.part")
     with explained("remove old backups in", folder, _THEN):
-        for path in old | {*glob.glob(f"{glob.escape(folder)}/hub-2*.tar.part")}:
+        for path in {*paths, *killed} - kept:
             os.unlink(path)
-    return len(old)
+
+
+def add_content(root: str, writer: Writer, moment_ns: int) -> int:
+    """Add the content as of a moment (epoch nanoseconds) to a backup; returns the number of
+    prompts. Leaves out what is no plain file or folder, and names that are not UTF-8: no content
+    has such. Raises OperatorError.
+    """
+    prompts = 0
+    with explained("back up", root, "Run this as the hub's user.", is_inside=True):
+        for name in MARKS:
+            _add(root, name, writer)
+        for owner, is_owner in _scan(root, ""):
+            for path, is_prompt in _scan(root, owner) if is_owner else [(owner, False)]:
+                prompts += is_prompt
+                for file in _files_of(root, path, moment_ns) if is_prompt else [path]:
+                    _add(root, file, writer)
+    return prompts
+
+
+def _files_of(root: str, folder: str, moment_ns: int) -> Iterator[str]:
+    """Yields the files of a prompt, without versions and moves of labels that began after the
+    moment; its withdrawals last.
+    """
+    withdrawals, at = f"{folder}/{table.WITHDRAWN}", len(folder) + 1
+    found = {path: table.in_repo(path[at:]) or (None, None) for path in _list(root, folder)}
+    now_ns, later = time.time_ns(), set()
+    for path, (kind, value) in found.items():
+        with contextlib.suppress(*_GONE):
+            # A time that is still to come says nothing: some clock was wrong.
+            is_record = kind in (table.RECORD, table.LABEL)
+            if is_record and moment_ns < os.stat(f"{root}/{path}").st_mtime_ns <= now_ns:
+                later.add(value)
+    for path, (_, value) in found.items():
+        if value not in later and not path.startswith(f"{withdrawals}/"):
+            yield path
+    for path, _ in _scan(root, withdrawals):
+        yield path
+
+
+def _list(root: str, folder: str) -> list[str]:
+    """The files of a prompt, in order; none if it no longer exists. Raises OSError."""
+    with contextlib.suppress(*_GONE), sqlite.folder_lock(f"{root}/{folder}"):
+        before, found = None, [*_walk(root, folder)]
+        # A node applies changes without this lock, but in order. If a second look finds the same
+        # files, none is missing to which another one refers.
+        while before != found and os.path.lexists(f"{root}/{table.STORE_FILE}"):
+            before, found = found, [*_walk(root, folder)]
+        return found
+    return []
+
+
+def _walk(root: str, folder: str) -> Iterator[str]:
+    for path, is_folder in _scan(root, folder):
+        yield from _walk(root, path) if is_folder else [path]
+
+
+def _scan(root: str, folder: str) -> list[tuple[str, bool]]:
+    """The path of each file and folder in a folder, and True for a folder, in order."""
+    found = []
+    with contextlib.suppress(*_GONE), os.scandir(f"{root}/{folder}") as entries:
+        for entry in entries:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            is_plain = is_folder or entry.is_file(follow_symlinks=False)
+            is_utf8 = entry.name.encode(errors="replace").decode() == entry.name
+            if is_plain and is_utf8 and entry.name[0] != ".":
+                found.append((f"{folder}/{entry.name}".lstrip("/"), is_folder))
+    return sorted(found)
+
+
+def _add(root: str, path: str, writer: Writer) -> None:
+    """Add a plain file, unless a withdrawal has removed it."""
+    with contextlib.suppress(*_GONE), open(os.open(f"{root}/{path}", _READ), "rb", 0) as file:
+        status = os.fstat(file.fileno())
+        writer.add(f"content/{path}", file, status.st_size, int(status.st_mtime))

@@ -7,7 +7,6 @@ import pytest
 
 from builder.model.settings import Settings
 from tests.cli.command import run as hubctl
-from tests.support.catalogues import read_tree
 from tests.support.servers import HUBCTL
 
 
@@ -21,7 +20,7 @@ def environment(small: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_from_a_backup_to_a_restored_hub(small: Settings, tmp_path: Path) -> None:
     done = hubctl("backup", f"{tmp_path}/backups/")
-    assert done.exit_code == 0 and "hub-20" in done.stdout and "3 prompts, 10 files" in done.stdout
+    assert done.exit_code == 0 and "hub-20" in done.stdout and done.stdout.endswith(": 3 prompts\n")
     folders = ["--content", tmp_path / "c", "--state", tmp_path / "v"]
     done = hubctl("restore", tmp_path / "backups", *folders)
     assert done.exit_code == 0, done.output
@@ -37,13 +36,13 @@ def test_through_a_pipe(small: Settings, tmp_path: Path) -> None:
         ["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert "-: 3 prompts, 10 files" in done.stderr
+    assert "-: 3 prompts" in done.stderr
     assert "To restore this hub again today, add `--above " in done.stdout
     cut = subprocess.run(
         ["bash", "-c", f"{HUBCTL} backup - | head -c 6000 | {HUBCTL} restore - --content c2"],
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
-    assert cut.returncode == 1 and "Standard input is cut off" in cut.stderr
+    assert cut.returncode == 1 and "Standard input is damaged" in cut.stderr
     assert [*(tmp_path / "c2").iterdir()] == []
 
 
@@ -56,11 +55,3 @@ def test_the_destination_is_a_setting(tmp_path: Path, monkeypatch: pytest.Monkey
     assert hubctl("backup").exit_code == 0 and (tmp_path / "hub.tar").is_file()
     monkeypatch.setenv("HUB_BACKUP", f"{tmp_path}/2.tar")
     assert hubctl("backup").exit_code == 0 and (tmp_path / "2.tar").is_file()
-
-
-def test_what_is_left_out_is_reported(small: Settings, tmp_path: Path) -> None:
-    for number in range(7):
-        Path(small.content, f"link-{number}").symlink_to("/etc")
-    said = hubctl("backup", tmp_path / "hub.tar").stderr
-    assert "'link-0', 'link-1', 'link-2', 'link-3', 'link-4' and 2 more." in said
-    assert b"root:" not in read_tree(tmp_path)["hub.tar"]

@@ -1,6 +1,7 @@
 """A hub with prompts, labels, a withdrawal and accounts, and work that is killed."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import pytest
 from builder.model.request_bodies import LabelDraft, WithdrawalDraft
 from builder.model.settings import Settings
 from operate.backup.restore import restore
-from operate.backup.take import BackupReport, back_up
+from operate.backup.take import back_up
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
@@ -23,6 +24,7 @@ from publisher.write.withdraw import withdraw
 from tests.support.catalogues import read_tree, settings_in
 
 SECRET = "s" * 32
+UNSYNCED = Terms(sync=False)
 
 
 class Hub(NamedTuple):
@@ -30,43 +32,26 @@ class Hub(NamedTuple):
 
     settings: Settings
 
+    @property
+    def store(self) -> FolderStore:
+        return FolderStore(self.settings.content)
+
     def publish(self, name: str, text: str, **fields: Any) -> Published:
         draft = make_draft({"content": text, **fields})
-        return publish(
-            FolderStore(self.settings.content),
-            "ann",
-            name,
-            draft,
-            publisher="ann",
-            terms=Terms(sync=False),
-        )
+        return publish(self.store, "ann", name, draft, publisher="ann", terms=UNSYNCED)
 
     def label(self, name: str, label: str, version: str) -> None:
         draft = make_change(LabelDraft, {"version": version})
-        change_label(
-            FolderStore(self.settings.content),
-            "ann",
-            name,
-            label,
-            draft,
-            by="ann",
-            terms=Terms(sync=False),
-        )
+        change_label(self.store, "ann", name, label, draft, by="ann", terms=UNSYNCED)
 
     def withdraw(self, name: str, version: str | None) -> None:
         draft = make_change(WithdrawalDraft, {"reason": "secret", "note": "Use another."})
-        withdraw(
-            FolderStore(self.settings.content),
-            "ann",
-            name,
-            version,
-            draft,
-            by="ann",
-            terms=Terms(sync=False),
-        )
+        withdraw(self.store, "ann", name, version, draft, by="ann", terms=UNSYNCED)
 
-    def back_up(self, destination: str | Path, **options: Any) -> BackupReport:
-        return back_up(self.settings.content, self.settings.state, str(destination), **options)
+    def back_up(self, destination: str | Path, **options: Any) -> str:
+        """Returns the path of the backup."""
+        line = back_up(self.settings.content, self.settings.state, str(destination), **options)
+        return re.fullmatch(r"(.*): \d+ prompts?", line)[1]
 
     def restore(self, source: str | Path, **options: Any) -> list[str]:
         return restore(str(source), self.settings.content, self.settings.state, **options)

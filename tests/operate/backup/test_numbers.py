@@ -49,14 +49,14 @@ def begin_again(hub: Hub, source: str, **options: int) -> int:
 def test_after_any_blind_restores(hub: Hub, tmp_path: Path, seed: int) -> None:
     """Backups, publications and restores of any backup, also of the same one again."""
     chance, given = random.Random(seed), []
-    files = [hub.back_up(f"{tmp_path}/0.tar").file]
+    files = [hub.back_up(f"{tmp_path}/0.tar")]
     for version in ("1.0.0", "1.0.1", "1.0.2"):
         given.append(("story", version))
     given += [("poem", "1.0.0"), *(("story", number) for number in (1, 2, 3)), ("poem", 1)]
     for _ in range(6):
         publish_at_random(hub, chance, given, 5)
         if chance.random() < 0.3:
-            files.append(hub.back_up(f"{tmp_path}/{len(files)}.tar").file)
+            files.append(hub.back_up(f"{tmp_path}/{len(files)}.tar"))
         begin_again(hub, chance.choice(files))
         publish_at_random(hub, chance, given, 5)
     assert len({*given}) == len(given)
