@@ -1,25 +1,21 @@
 """Requests to other servers, with a limit on time and size.
 
-No answer takes longer than ``TIMEOUT_SECONDS``, from the first byte sent to the last byte received.
-None has more than ``DOCUMENT_BYTES_MAX`` bytes. A caller can set other bounds.
+No wait for a server takes longer than ``TIMEOUT_SECONDS``, nor does the body of an answer. None has
+more than ``DOCUMENT_BYTES_MAX`` bytes. A caller can set other bounds.
 
-The library's own timeouts count for each read of a socket. A server that sends a byte now and then,
-in the headers too, could hold a thread as long as it likes.
+The library's own timeouts count for each read of a socket, so a server that sends a byte now and
+then could hold a thread as long as it likes. In the headers, only servers that the operator has
+named can do that.
 """
 
-import http.client
 import io
 import json
-import socket
 import time
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from builder.model.errors import HubError
@@ -95,20 +91,7 @@ class _Bounded(HTTPAdapter):
     def __init__(self, seconds: float | None, bytes_max: int | None) -> None:
         self._seconds = seconds
         self._bytes_max = bytes_max
-        self._pools = {
-            "http": partial(_HTTPPool, seconds=seconds),
-            "https": partial(_HTTPSPool, seconds=seconds),
-        }
         super().__init__()
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = self._pools
-
-    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
-        manager = super().proxy_manager_for(*args, **options)
-        manager.pool_classes_by_scheme = self._pools
-        return manager
 
     def send(
         self,
@@ -124,89 +107,24 @@ class _Bounded(HTTPAdapter):
             options["proxies"] = {}  # otherwise a proxy of the environment would get local requests
         response = super().send(request, True, seconds, *args, **options)
         with response.raw as raw:
-            response.raw = io.BytesIO(_read(raw, bytes_max))
+            response.raw = io.BytesIO(_read(raw, bytes_max, time.monotonic() + seconds))
         return response
 
 
-def _read(raw: Any, bytes_max: int) -> bytes:
+def _read(raw: Any, bytes_max: int, end: float) -> bytes:
     body = bytearray()
     try:
-        for part in raw.stream(_PART_BYTES, decode_content=True):
+        while part := raw.read1(_PART_BYTES, decode_content=True):
             body += part
             if len(body) > bytes_max:
                 raise TooLarge
+            if time.monotonic() > end:
+                raise requests.ReadTimeout
     except ReadTimeoutError as error:
         raise requests.ReadTimeout from error
     except HTTPError as error:
         raise requests.ConnectionError from error
     return bytes(body)
-
-
-class _Timed:
-    """A connection whose answers end in time. The time counts from when it is opened or, if it is
-    used again, from when the next request begins.
-    """
-
-    def __init__(self, *args: Any, seconds: float | None, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._seconds = seconds
-        self._is_used = False
-        self._begin()
-
-    def request(self, *args: Any, **options: Any) -> None:
-        if self._is_used:
-            self._begin()
-        self._is_used = True
-        super().request(*args, **options)
-
-    def _begin(self) -> None:
-        seconds = TIMEOUT_SECONDS if self._seconds is None else self._seconds
-        self.response_class = partial(_TimedResponse, end=time.monotonic() + seconds)
-
-
-class _TimedHTTP(_Timed, HTTPConnection):
-    pass
-
-
-class _TimedHTTPS(_Timed, HTTPSConnection):
-    pass
-
-
-class _HTTPPool(HTTPConnectionPool):
-    ConnectionCls = _TimedHTTP
-
-
-class _HTTPSPool(HTTPSConnectionPool):
-    ConnectionCls = _TimedHTTPS
-
-
-class _TimedResponse(http.client.HTTPResponse):
-    def __init__(self, sock: socket.socket, *args: Any, end: float, **options: Any) -> None:
-        super().__init__(sock, *args, **options)
-        self.fp = io.BufferedReader(_TimedFile(self.fp.detach(), sock, end))
-
-
-class _TimedFile(io.RawIOBase):
-    """Reads from a socket until a moment of the monotonic clock; then raises TimeoutError."""
-
-    def __init__(self, file: io.RawIOBase, sock: socket.socket, end: float) -> None:
-        self._file = file
-        self._sock = sock
-        self._end = end
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left_seconds = self._end - time.monotonic()
-        if left_seconds <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left_seconds)
-        return self._file.readinto(buffer)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
 
 
 def _send_no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:

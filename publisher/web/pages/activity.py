@@ -13,7 +13,7 @@ from publisher.accounts.events import Event, Events, Kind
 _TEXTS: dict[Kind, str] = {
     "signed_up": "Account created.",
     "invited": "Invitation created. Its link can set a password.",
-    "signed_in": "Signed in with {browser}.",
+    "signed_in": "Signed in with {note}.",
     "sign_in_failed": "Wrong password entered.",
     "signed_out_everywhere": "Signed out everywhere.",
     "password_set": "Password set.",
@@ -48,52 +48,13 @@ _TEXTS: dict[Kind, str] = {
     "restored": "The hub was restored from a backup of {note}. Everyone was signed out.",
 }
 
-# The first match counts: a browser also names those for which it wants to be taken.
-_BROWSERS = (
-    ("Edge", r"Edg(?:e|A|iOS)?/"),
-    ("Opera", r"OPR/|Opera"),
-    ("Samsung Internet", r"SamsungBrowser/"),
-    ("Firefox", r"Firefox/|FxiOS/"),
-    ("Chrome", r"Chrom(?:e|ium)/|CriOS/"),
-    ("Safari", r"Safari/"),
-)
-_SYSTEMS = (
-    ("Windows", r"Windows"),
-    ("Android", r"Android"),
-    ("iOS", r"iPhone|iPad|iPod"),
-    ("macOS", r"Mac OS X|Macintosh"),
-    ("ChromeOS", r"CrOS"),
-    ("Linux", r"Linux|X11"),
-)
-_AGENT_CHARS_SHOWN = 40
-
 
 def tell(event: Event, issuer_names: Mapping[str, str]) -> str:
     """Returns the event as a sentence; ``issuer_names`` has the names of issuers, by URL."""
     note = event.note
     if event.kind in ("identity_added", "identity_removed"):
         note = issuer_names.get(note, note)
-    return _TEXTS[event.kind].format(note=note, browser=browser_name(event.note))
-
-
-def browser_name(agent: str) -> str:
-    """Returns a browser's name from its User-Agent: ``Firefox on Linux``; for other programs their
-    name.
-    """
-    browser = _first(_BROWSERS, agent)
-    system = _first(_SYSTEMS, agent)
-    if browser:
-        return f"{browser} on {system}" if system else browser
-    program = " ".join(agent.split()).partition(" ")[0]
-    if not program:
-        return "an unknown browser"
-    if len(program) > _AGENT_CHARS_SHOWN:
-        return f"{program[:_AGENT_CHARS_SHOWN]}…"
-    return program
-
-
-def _first(patterns: tuple[tuple[str, str], ...], agent: str) -> str | None:
-    return next((name for name, pattern in patterns if re.search(pattern, agent)), None)
+    return _TEXTS[event.kind].format(note=note or "an unknown browser")
 
 
 EVENTS_SHOWN = 100

@@ -35,10 +35,8 @@ from server.throttle import Throttle, network
 
 CALLBACK = "/openid/callback"
 # Sign-ins that begin, and answers from the provider, a minute and address: each may make the hub
-# send a request to the provider. Beyond that, the visitor has to wait. SHARED_LIMIT is that of an
-# address at which several people have signed in.
+# send a request to the provider. Beyond that, the visitor has to wait.
 START_LIMIT = ANSWER_LIMIT = 30
-SHARED_LIMIT = 300
 
 _SECURITY = "/security"
 _KEPT = "openid"
@@ -78,9 +76,8 @@ class _OpenID:
         wants_names = frame.service.sign_in.openid_signup
         url = frame.service.settings.base_url + ACCOUNT_URL + CALLBACK
         self._client = Client(provider, url, wants_names=wants_names)
-        # For each, the limit of an address, and that of one that several people share.
-        self._starts = Throttle(START_LIMIT, "openid"), Throttle(SHARED_LIMIT, "openid")
-        self._answers = Throttle(ANSWER_LIMIT, "openid"), Throttle(SHARED_LIMIT, "openid")
+        self._starts = Throttle(START_LIMIT, "openid")
+        self._answers = Throttle(ANSWER_LIMIT, "openid")
         self._finishes = {
             "login": self._finish_login,
             "connect": self._finish_connect,
@@ -132,8 +129,7 @@ class _OpenID:
         session[_KEPT] = msgspec.to_builtins(_Way(begun, to, given))
         return url
 
-    def _limit(self, frame: Frame, counted: tuple[Throttle, Throttle]) -> None:
-        throttle = counted[frame.service.attempts.is_shared(frame.address)]
+    def _limit(self, frame: Frame, throttle: Throttle) -> None:
         wait_seconds = throttle.hit(network(frame.address))
         frame.limit(wait_seconds, f"Too many sign-ins with {self._name} from your address")
 

@@ -7,7 +7,7 @@ from wtforms.validators import InputRequired
 
 from builder.model.errors import RequestError
 from publisher.accounts.people.passwords import hash_new
-from publisher.web.pages.activity import browser_name, read_activity
+from publisher.web.pages.activity import read_activity
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.places import LOGIN
@@ -106,10 +106,8 @@ def _show(frame: Frame, owner: str, form: NewPasswordForm, status: int) -> Respo
         form=form,
         password_set_at=frame.service.passwords.set_at(owner),
         identities=frame.service.identities.of(owner),
-        sessions=[
-            (one, browser_name(one.agent), session is not None and one.id == session.id)
-            for one in frame.service.sessions.of(owner)
-        ],
+        sessions=frame.service.sessions.of(owner),
+        this=session and session.id,
         issuer_names=issuer_names,
         activity=read_activity(frame.service.events, owner, issuer_names),
     )

@@ -113,7 +113,7 @@ def test_what_is_no_discovery_document_is_for_nobody(client: Client, fake: FakeP
 def test_an_answer_that_trickles_is_not_waited_for(
     client: Client, fake: FakeProvider, request: pytest.FixtureRequest, field: str
 ) -> None:
-    with trickling(b"HTTP/1.1 200 OK\r\nX-Slow: ") as slow:
+    with trickling(b"HTTP/1.1 200 OK\r\n\r\n") as slow:
         fake.discovery[field] = slow
         _, begun = client.begin()
         fake.say(begun.nonce)
@@ -123,7 +123,7 @@ def test_an_answer_that_trickles_is_not_waited_for(
 
 @pytest.mark.usefixtures("impatient")
 def test_a_discovery_that_trickles_is_not_waited_for() -> None:
-    with trickling(b"HTTP/1.1 200 OK\r\nX-Slow: ") as slow:
+    with trickling(b"HTTP/1.1 200 OK\r\n\r\n") as slow:
         client = Client(make_provider(slow, CLIENT_ID, "Slow", CLIENT_SECRET), CALLBACK)
         with pytest.raises(RequestError, match="Slow cannot be reached"):
             client.begin()

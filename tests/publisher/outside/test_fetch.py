@@ -1,15 +1,12 @@
 """Asking other servers: how long, and for how much."""
 
 import gzip
-import time
 from pathlib import Path
 
 import pytest
-import requests
 
-from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, bounded, fetch_json
+from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, fetch_json
 from tests.support.certificates import make_certificate
-from tests.support.fake_api import Said, fake_api
 from tests.support.servers import DEADLINE_SECONDS
 from tests.support.slow_servers import answering, trickling
 
@@ -21,9 +18,6 @@ def reason(url: str) -> str:
 
 
 SLOW = [
-    b"",
-    b"HTTP/1.1 ",
-    b"HTTP/1.1 200 OK\r\nX-Slow: ",
     b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n186A0\r\n",
     b"HTTP/1.1 200 OK\r\n\r\n",
@@ -34,6 +28,13 @@ SLOW = [
 @pytest.mark.parametrize("begin", SLOW)
 def test_a_byte_now_and_then_is_no_answer(begin: bytes) -> None:
     with trickling(begin) as url:
+        assert "no answer in" in reason(url)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_server_that_says_nothing_is_not_waited_for() -> None:
+    with answering(b"", b"x") as url, pytest.MonkeyPatch.context() as slow:
+        slow.setattr("tests.support.slow_servers.DROP_SECONDS", DEADLINE_SECONDS)
         assert "no answer in" in reason(url)
 
 
@@ -53,7 +54,7 @@ def test_the_same_over_tls(
         b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n", b'{"a": 1}', certificate
     ) as url:
         assert fetch_json(url) == {"a": 1}
-    with trickling(SLOW[2], certificate) as url:
+    with trickling(SLOW[0], certificate) as url:
         request.getfixturevalue("impatient")
         assert "no answer in" in reason(url)
 
@@ -85,20 +86,3 @@ def test_a_redirect_to_no_url_is_an_error_of_ours() -> None:
         b"HTTP/1.1 302 Found\r\nLocation: http://[/\r\nContent-Length: 0\r\n\r\n"
     ) as url:
         assert "no connection" in reason(url)
-
-
-def test_each_request_of_a_connection_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Later:
-        @staticmethod
-        def monotonic() -> float:
-            return time.monotonic() + 2 * DEADLINE_SECONDS
-
-    with (
-        fake_api(lambda _: Said(200, {"a": 1})) as api,
-        bounded(requests.Session(), DEADLINE_SECONDS) as session,
-    ):
-        assert session.get(api.url).json() == {"a": 1}
-        monkeypatch.setattr("publisher.outside.fetch.time", Later)
-        assert session.get(api.url).json() == {"a": 1}
-    first, second = api.requests
-    assert first.client == second.client
