@@ -1,6 +1,5 @@
-"""``hubctl stats``: counts pulls from access logs, and shows the counts."""
+"""``hubctl stats``: counts pulls from access logs."""
 
-import time
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -8,23 +7,19 @@ import click
 
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
-from builder.model.records import DAY_SECONDS
 from builder.stats.counter import KEPT_DAYS
 from builder.stats.ingest import Outcome, ingest
-from builder.stats.pulls import PULLS_FILE, Pulls
+from builder.stats.pulls import PULLS_FILE
 from builder.store.site import read_hub
 from cli.options import base_url_option, out_option, state_option
 from cli.standard_error import say, say_waiting
-from cli.table import echo_table
 
-SHOWN_DAYS = 30
-SHOWN_REPOS = 20
 HINT = "`hubctl serve` shows the counts within seconds. Without it, run `hubctl build`."
 
 
 @click.group()
 def stats() -> None:
-    """Count pulls of prompts in access logs, and show the counts.
+    """Count pulls of prompts in access logs.
 
     A pull is a successful GET of a prompt's text, its record or one of its versions. Each client
     address counts once per prompt and day (UTC). Bots do not count.
@@ -94,31 +89,3 @@ def _say_what_is_undone(outcome: Outcome) -> None:
             f"Everything is counted, but another program has {PULLS_FILE} open, so deleted hashes "
             "may still be on the disk. The next run overwrites them."
         )
-
-
-@stats.command()
-@state_option
-@click.option(
-    "--days",
-    type=click.IntRange(1),
-    metavar="N",
-    default=SHOWN_DAYS,
-    show_default=True,
-    help="Count the last N days, including today (UTC).",
-)
-def show(state: str, days: int) -> None:
-    """Show the 20 most pulled prompts: name, pulls in the last days, pulls ever.
-
-    The columns are separated by tabs in a pipe.
-
-    \b
-      hubctl stats show --days 7
-    """
-    with Pulls(state) as pulls:
-        if not pulls.serial():
-            raise OperatorError(
-                f"No pulls counted in {state} yet. Count those of an access log with `hubctl stats "
-                "ingest LOG`."
-            )
-        rows = pulls.top(int(time.time() // DAY_SECONDS) - days + 1, SHOWN_REPOS)
-    echo_table(("prompt", f"{days} days", "total"), [[*map(str, row)] for row in rows])

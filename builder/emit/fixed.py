@@ -6,7 +6,7 @@ from builder.model.answers import ErrorBody
 from builder.model.messages import MESSAGES
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import clients, colours, connect, feeds, openapi
+from builder.render import clients, colours, feeds, openapi
 from builder.render.envelopes import error_envelope
 from builder.render.pages import pages_of
 from builder.render.picture import picture
@@ -34,7 +34,6 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     pages = pages_of(settings)
     document = openapi.document(settings)
     site.write_fixed("openapi", document)
-    site.write_fixed("server_json", connect.server_json(settings))
     site.write_fixed("robots", feeds.robots(settings))
     site.write_fixed("search_page", pages.render("search.html"))
     site.write_fixed("not_found_page", pages.render("404.html"))

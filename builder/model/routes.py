@@ -336,7 +336,6 @@ _ROWS = (
     _row("sitemap_part", "/sitemap-{page}.xml", XML, "list", "site"),
     _row("robots", "/robots.txt", TEXT, "list", "site"),
     _row("llms", "/llms.txt", TEXT, "list", "site"),
-    _row("server_json", "/server.json", JSON, "list", "site"),
     # The shell client
     _row("client", "/cli/hub", TEXT, "list", "site"),
     _row("client_release", f"/cli/releases/v{CLIENT_VERSION}/hub", TEXT, "list", "site"),

@@ -163,11 +163,6 @@ def _operation(route: Route, queries: bool) -> dict[str, Any]:
         "content": {media: {"schema": _schema(route, media)} for media in medias},
     }
     responses = {"200": ok, "304": {"description": "Unchanged since the given ETag"}}
-    if medias[0].startswith("text/"):
-        responses["206"] = {
-            "description": "The requested range of bytes",
-            "content": {medias[0]: {"schema": {"type": "string"}}},
-        }
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,

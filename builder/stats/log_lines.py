@@ -10,7 +10,7 @@ count.
 """
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,10 +26,6 @@ _combined = re.compile(
     rf'(\d{{3}}) (?:\d+|-) "{_QUOTED}" "({_QUOTED})"'
 )
 _escaped_byte = re.compile(r"\\x([0-9A-Fa-f]{2})")
-_MONTHS = {
-    month: number
-    for number, month in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)
-}
 
 
 class LogLine(NamedTuple):
@@ -86,18 +82,14 @@ def parse_time(time: str | float) -> int | None:
         if isinstance(time, str):
             return _parse_minute(time[:17] + time[20:]) + int(time[18:20])
         return int(time)
-    except (ValueError, OverflowError, KeyError):
+    except (ValueError, OverflowError):
         return None
 
 
 @lru_cache(maxsize=8192)
 def _parse_minute(text: str) -> int:
     """Epoch seconds of ``21/Nov/2026:10:30 +0100``."""
-    day, month, year, hour, minute = text[:2], text[3:6], text[7:11], text[12:14], text[15:17]
-    offset = timedelta(hours=int(text[19:21]), minutes=int(text[21:23]))
-    zone = timezone(-offset if text[18] == "-" else offset)
-    moment = datetime(int(year), _MONTHS[month], int(day), int(hour), int(minute), tzinfo=zone)
-    return int(moment.timestamp())
+    return int(datetime.strptime(text, "%d/%b/%Y:%H:%M %z").timestamp())
 
 
 def _parse_caddy(line: bytes) -> LogLine | None:

@@ -1,4 +1,4 @@
-"""The counts of pulls, for the build and ``hubctl stats show``."""
+"""The counts of pulls, for the build."""
 
 import contextlib
 import os
@@ -30,6 +30,7 @@ class Pulls:
 
     def __init__(self, folder: str) -> None:
         self._file = pulls_file(folder)
+        self._serial = 0
         self._db: sqlite3.Connection | None = None
         if os.path.lexists(self._file.path):
             self._db = open_for_reading(self._file)
@@ -38,7 +39,8 @@ class Pulls:
                 # A transaction sees nothing newer than its first read (SQLite's documentation of
                 # isolation).
                 self._execute("BEGIN")
-                self._serial = self._newest_serial()
+                sql = "SELECT coalesce(max(serial), 0) FROM ingestion"
+                ((self._serial,),) = self._execute(sql)
                 failing.pop_all()
 
     def close(self) -> None:
@@ -56,7 +58,7 @@ class Pulls:
         """0: never measured. Otherwise it grows with the first ingestion and with every one that
         changed a count.
         """
-        return self._serial if self._db else 0
+        return self._serial
 
     def nonce(self, serial: int) -> str | None:
         """Random text of the ingestion that brought this serial; None if this database had no such
@@ -77,27 +79,13 @@ class Pulls:
 
     def of(self, repo_id: str) -> PullCounts | None:
         """The pulls of one repo (``owner/name``); None if nothing was ever measured."""
-        if not self.serial():
+        if not self._serial:
             return None
         by_day = self._execute(
             "SELECT day, count.pulls FROM repo JOIN count ON repo = key WHERE id = ? ORDER BY day",
             (repo_id,),
         )
         return PullCounts(sum(pulls for _, pulls in by_day), tuple(by_day))
-
-    def top(self, first_day: int, count: int) -> list[tuple[str, int, int]]:
-        """The repos with most pulls from a day on, as (``owner/name``, pulls, pulls ever): at most
-        ``count``, most pulls first, then by name.
-        """
-        return self._execute(
-            "SELECT id, sum(count.pulls * (day >= ?)) AS of_days, sum(count.pulls) FROM count "
-            "JOIN repo ON repo = key GROUP BY repo ORDER BY of_days DESC, id LIMIT ?",
-            (first_day, count),
-        )
-
-    def _newest_serial(self) -> int:
-        ((serial,),) = self._execute("SELECT coalesce(max(serial), 0) FROM ingestion")
-        return serial
 
     def _execute(self, sql: str, args: Sequence[object] = ()) -> list[tuple]:
         """Runs a query; no rows if there is no file."""

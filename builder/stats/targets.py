@@ -9,18 +9,9 @@ from builder.model.matching import match_url
 from builder.model.routes import BY_NAME
 
 # A pull is a successful read of one of these rows.
-PULLED = (
-    "raw",
-    "version_raw",
-    "label_raw",
-    "body",
-    "version_body",
-    "label_body",
-    "repo",
-    "version",
-    "label",
-    "langfuse_prompt",
-    "langfuse_ref",
+PULLED = tuple(
+    "raw version_raw label_raw body version_body label_body repo version label langfuse_prompt "
+    "langfuse_ref".split()
 )
 
 # Percent-encoded paths of the longest valid names and version are shorter.

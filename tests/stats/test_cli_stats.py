@@ -93,24 +93,8 @@ def test_a_file_that_is_not_there(folder):
     assert done.exit_code == 1
     assert f"Cannot read {folder}/missing.log: No such file or directory" in done.stderr
     assert "Nothing was counted" in done.stderr
-    assert hubctl("stats", "show", "--state", f"{folder}/state").exit_code == 1
 
 
 def test_no_log_is_wrong_use():
     assert hubctl("stats", "ingest").exit_code == 2
     assert "`hubctl serve` shows the counts" in hubctl("stats", "ingest", "--help").stdout
-
-
-def test_show(folder):
-    ingest(folder)
-    state = ["--state", f"{folder}/state"]
-    assert hubctl("stats", "show", *state).stdout == "ann/story\t3\t4\nbob/poem\t1\t1\n"
-    assert hubctl("stats", "show", *state, "--days", "1").stdout == (
-        "ann/story\t2\t4\nbob/poem\t1\t1\n"
-    )
-
-
-def test_show_before_anything_was_counted(tmp_path):
-    done = hubctl("stats", "show", "--state", f"{tmp_path}/state")
-    assert done.exit_code == 1
-    assert "hubctl stats ingest" in done.stderr

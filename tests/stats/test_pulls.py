@@ -34,7 +34,6 @@ def test_never_measured(tmp_path):
         assert pulls.of("ann/story") is None
         assert pulls.changed_since(0) == []
         assert pulls.nonce(0) is None
-        assert pulls.top(0, 9) == []
     assert not (tmp_path / "nowhere").exists()
 
 

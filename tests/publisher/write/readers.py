@@ -22,8 +22,7 @@ REPOS: tuple[Repo, ...] = (("ann", "x"), ("ann", "y"), ("bob", "x"), ("zoe", "x-
 TEXTS = ("One.", "Two.", "Six.")
 # Files of JSON that are not about objects of the catalogue.
 NOT_RECORDS = tuple(
-    BY_NAME[name].file
-    for name in ("openapi", "server_json", "not_found_error", "unavailable_error")
+    BY_NAME[name].file for name in ("openapi", "not_found_error", "unavailable_error")
 )
 
 
