@@ -16,8 +16,8 @@ sys.path.insert(0, str(PROJECT))
 from builder.model.request_bodies import Draft  # noqa: E402
 from builder.model.settings import Settings  # noqa: E402
 from builder.pipeline.build import build  # noqa: E402
+from publisher.write.durable import FolderStore  # noqa: E402
 from publisher.write.publish import publish  # noqa: E402
-from publisher.write.store_protocol import FolderStore  # noqa: E402
 
 BUILDER = f"{PROJECT / 'builder'}/"
 # The packages that decide and create; the others provide their types, reading and writing.

@@ -26,8 +26,8 @@ from moving.importers.naming import handle_of
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.publish import publish
-from publisher.write.store_protocol import FolderStore
 
 PARTS = Path(__file__).parent / "new_hub"
 # The first import of a collection must not meet this name.

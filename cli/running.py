@@ -16,7 +16,7 @@ from publisher.accounts.database import Database
 from publisher.sizes import size_readings
 from publisher.web.app import create_app
 from publisher.web.readiness import Readiness
-from publisher.write.store_protocol import Store
+from publisher.write.durable import FolderStore
 
 if TYPE_CHECKING:
     from server.metrics_port import MetricsPort
@@ -27,7 +27,7 @@ class Running(NamedTuple):
 
     settings: Settings
     database: Database
-    store: Store
+    store: FolderStore
     rebuilder: Rebuilder
     parts: Parts
 

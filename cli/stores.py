@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from cli.standard_error import Progress
     from publisher.accounts.database import Database
     from publisher.nodes.turn import Turn
-    from publisher.write.store_protocol import Store
+    from publisher.write.durable import FolderStore
 
 # Interval of looking for a failure of the database.
 _LOOK_SECONDS = 0.5
 
 
 @contextlib.contextmanager
-def open_store(places: Places, progress: Progress | None = None) -> Iterator[Store]:
+def open_store(places: Places, progress: Progress | None = None) -> Iterator[FolderStore]:
     """The store for a command; with a database, once the folder has everything that the database
     has. Raises OperatorError.
     """
-    from publisher.write.store_protocol import open_folder
+    from publisher.write.durable import open_folder
 
     if not places.database_url:
         yield open_folder(places.content)
@@ -77,11 +77,11 @@ def make_store(
     make_rebuilder: Callable[..., Rebuilder],
     *,
     has_quotas: bool,
-) -> tuple[AbstractContextManager[Store], Rebuilder, Parts]:
+) -> tuple[AbstractContextManager[FolderStore], Rebuilder, Parts]:
     """The store for a service, and its status for /readyz. Enter the store before the rebuilder
     that follows it. Raises OperatorError.
     """
-    from publisher.write.store_protocol import open_folder
+    from publisher.write.durable import open_folder
 
     if not database.is_shared:
         return contextlib.nullcontext(open_folder(settings.content)), make_rebuilder(), {}

@@ -2,5 +2,5 @@
 
 ``write`` has the write path: ``drafts`` checks that a publication is well-formed, ``resolve``
 decides its metadata, ``next_version`` its number, ``publish`` puts them together, and ``durable``
-puts it on the disk behind the protocol of ``store_protocol``. May import builder and server.
+puts it on the disk. May import builder and server.
 """

@@ -21,7 +21,7 @@ from moving.importers.items import Revision
 from moving.importers.placeholding import Placed, turn_prompt
 from publisher.write import gone
 from publisher.write.characters import without_controls
-from publisher.write.store_protocol import Store
+from publisher.write.durable import FolderStore
 
 # A revision with a larger number gets another one: numbers above it must remain for later versions.
 NUMBER_MAX = 1_000_000
@@ -36,7 +36,7 @@ class Target(NamedTuple):
     versions alone.
     """
 
-    store: Store
+    store: FolderStore
     owner: str
     name: str
     source: str

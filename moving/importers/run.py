@@ -30,9 +30,9 @@ from moving.importers.placeholding import Counts, Placing
 from moving.importers.revisions import Target
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.fields import parse_loosely
 from publisher.write.publish import preview, publish
-from publisher.write.store_protocol import Store
 
 # The longest file name of common file systems.
 SOURCE_CHARS_MAX = 255
@@ -89,7 +89,7 @@ class Outcome:
 
 def import_source(
     path: str,
-    store: Store,
+    store: FolderStore,
     options: Options,
     progress: Callable[[str, int, int], None],
     own: Collection[str] = (),
@@ -110,7 +110,7 @@ def import_source(
 def import_found(
     found: Iterable[Item | History | Rejection | PassedOver],
     source: str,
-    store: Store,
+    store: FolderStore,
     options: Options,
     progress: Callable[[str, int, int], None],
     *,
@@ -169,7 +169,7 @@ class _Task:
 
     def __init__(
         self,
-        store: Store,
+        store: FolderStore,
         options: Options,
         origin: Origin,
         placing: Placing,

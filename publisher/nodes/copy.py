@@ -22,7 +22,8 @@ from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.plain_files import read_file
 from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Mark, Row, path_of, split
-from publisher.write import durable, synced_files
+from publisher.write import synced_files
+from publisher.write.durable import FolderStore
 
 # The copy syncs applied rows to the disk this often. A crash costs at most the rows since then,
 # which are applied again.
@@ -134,14 +135,7 @@ def apply_row(root: str, row: Row) -> None:
     # The record last: it makes a version exist.
     _put(f"{root}/{path_of(row.repo, row.kind, row.name)}", row.record)
     if row.kind == WITHDRAWAL:
-        remove_left(root, row.repo)
-
-
-def remove_left(root: str, repo: str) -> None:
-    """Removes the files of withdrawn versions. Raises RequestError ``storage_unavailable``."""
-    owner, _, name = repo.partition("/")
-    left = content.list_versions(root, owner, name).left
-    durable.remove_withdrawn(root, owner, name, left, sync=False)
+        FolderStore(root).write_withdrawal(*row.repo.split("/"), [], sync=False)
 
 
 def _named(row: Row) -> Named:

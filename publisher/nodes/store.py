@@ -1,4 +1,4 @@
-"""The store in a database that many nodes share; see ``publisher.write.store_protocol``.
+"""The store in a database that many nodes share; see ``publisher.write.durable``.
 
 A change is decided from this node's content folder, with the same code as for any folder, and
 committed by the database. Where another change was committed since, it is decided again.
@@ -20,7 +20,7 @@ from builder.store import content
 from publisher.accounts.postgres_pool import Connections
 from publisher.nodes import rows
 from publisher.nodes.commits import OTHER_HISTORY, Commits, Overtaken, StoreUnavailable
-from publisher.nodes.copy import Copy, remove_left
+from publisher.nodes.copy import Copy
 from publisher.nodes.rows import (
     EVENT,
     PROFILE,
@@ -32,8 +32,7 @@ from publisher.nodes.rows import (
     join,
     paths_of,
 )
-from publisher.write import durable
-from publisher.write.durable import NewVersion
+from publisher.write.durable import FORMAT_TEXT, FolderStore, NewVersion
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
 # A decision is tried again for so long while other nodes are faster. Then it fails with
@@ -43,7 +42,7 @@ PATIENCE_SECONDS = 30.0
 _T = TypeVar("_T")
 
 
-class Shared:
+class Shared(FolderStore):
     """The store in a database, as seen by one node. While entered, ``root`` follows it. For any
     number of threads.
 
@@ -60,7 +59,7 @@ class Shared:
         on_applied: Callable[[Iterable[Named]], None] = lambda changed: None,
         on_serial: Callable[[], None] = lambda: None,
     ) -> None:
-        self.root = root
+        super().__init__(root)
         self._connections = connections
         self._has_quotas = has_quotas
         self._copy = Copy(root, on_applied, on_serial)
@@ -93,8 +92,6 @@ class Shared:
         if self._commits.problem:
             raise OperatorError(str(self._commits.problem)) from self._commits.problem
 
-    # The store, as ``publisher.write.store_protocol.Store``
-
     def has_repo(self, owner: str, name: str) -> bool:
         path = content.repo_path(self.root, owner, name)
         if not os.path.isdir(path):
@@ -107,20 +104,16 @@ class Shared:
 
     def decide(self, owner: str, name: str, work: Callable[[], _T]) -> _T:
         def work_alone() -> _T:
-            with durable.repo_lock(self.root, owner, name):
-                self._begin_turn()  # the last holder of the lock may have committed something
+            with self.repo_lock(owner, name):
                 return work()
 
         return self._decide(owner, f"{owner}/{name}", work_alone, self._has_quotas)
 
     @contextlib.contextmanager
     def repo_lock(self, owner: str, name: str) -> Iterator[None]:
-        with durable.repo_lock(self.root, owner, name):
-            self._begin_turn()
+        with super().repo_lock(owner, name):
+            self._begin_turn()  # the last holder of the lock may have committed something
             yield
-
-    def remove_empty(self, owner: str, name: str) -> None:
-        durable.remove_empty(self.root, owner, name)
 
     def find_answers(self, key: IdempotencyKey) -> list[KeptAnswer]:
         found = key.find()
@@ -148,7 +141,7 @@ class Shared:
             self._raise_format()
         texts = join(new.text, [new.files[path] for path in paths_of(new.record)])
         put = [File(repo, VERSION, version, new.record, texts)]
-        if profile is not None and durable.is_alone(self.root, owner, name):
+        if profile is not None and self.is_alone(owner, name):
             put.insert(0, _profile(owner, profile))
         self._commit(owner, repo, put, by_owner=len(put) > 1)
 
@@ -166,7 +159,7 @@ class Shared:
             files = [File(repo, WITHDRAWAL, what, data) for what, data in withdrawn]
             self._commit(owner, repo, files)
         else:
-            remove_left(self.root, repo)
+            super().write_withdrawal(owner, name, [], sync=False)
 
     def replace_profile(
         self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
@@ -256,7 +249,7 @@ class Shared:
     def _raise_format(self) -> None:
         """Raise the content's format before any node has a version with files."""
         if content.check_format(self.root) < content.FORMAT_NUMBER:
-            file = File("", FORMAT_FILE, os.urandom(16).hex(), durable.FORMAT_TEXT)
+            file = File("", FORMAT_FILE, os.urandom(16).hex(), FORMAT_TEXT)
             change = rows.make_change("", "", [file], self._turn.seen.serial, by_owner=False)
             self._commits.commit(change)
 

@@ -26,11 +26,11 @@ from publisher.log import log_event
 from publisher.openid.provider import SignIn
 from publisher.service.work import Work
 from publisher.trusted.publishers import TrustedPublishers
+from publisher.write.durable import FolderStore
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey
 from publisher.write.labels import LabelChange
 from publisher.write.publish import Published
 from publisher.write.quotas import QuotaKeeper
-from publisher.write.store_protocol import Store
 from publisher.write.withdraw import Withdrawn
 from server.throttle import Throttle
 
@@ -51,7 +51,7 @@ class Service:
         settings: Settings,
         rebuilder: Rebuilder,
         database: Database,
-        store: Store,
+        store: FolderStore,
         limits: Limits,
         sign_in: SignIn,
     ) -> None:

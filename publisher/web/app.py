@@ -45,7 +45,7 @@ from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
 from publisher.web.readiness import Readiness
 from publisher.web.token_check import TokenCheck
-from publisher.write.store_protocol import FolderStore, Store
+from publisher.write.durable import FolderStore
 
 PUBLICATIONS = Counter(
     "hub_publications_total",
@@ -87,7 +87,7 @@ def create_app(
     limits: Limits = DEFAULT_LIMITS,
     sign_in: SignIn = DEFAULT_SIGN_IN,
     readiness: Readiness | None = None,
-    store: Store | None = None,
+    store: FolderStore | None = None,
 ) -> Flask:
     """Returns the application, for requests whose path is relative to the base URL's.
 

@@ -12,13 +12,13 @@ from builder.text.file_diff import compare_files, unified
 from builder.text.interface import interface_of
 from builder.text.line_diff import LineDiff
 from publisher.write.decision import Terms
+from publisher.write.durable import FolderStore
 from publisher.write.next_version import Step
 from publisher.write.publish import Preview, preview, read_unlocked
-from publisher.write.store_protocol import Store
 
 
 def check(
-    store: Store, owner: str, name: str, draft: Draft, *, publisher: str, terms: Terms
+    store: FolderStore, owner: str, name: str, draft: Draft, *, publisher: str, terms: Terms
 ) -> Checked:
     """Returns what ``publish`` would do now. Writes nothing. Raises as ``publish`` does."""
     store.catch_up(owner, name)

@@ -14,14 +14,14 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.records import Source
 from builder.store import content
+from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.quotas import NO_QUOTAS, QuotaKeeper, Quotas
-from publisher.write.store_protocol import Store
 
 Answer = TypeVar("Answer")
 
-# Writes to a store; the second argument is ``sync``, as in Store.
-Write = Callable[[Store, bool], None]
+# Writes to a store; the second argument is ``sync``, as in FolderStore.
+Write = Callable[[FolderStore, bool], None]
 
 
 class Decision(NamedTuple, Generic[Answer]):
@@ -40,8 +40,8 @@ class Decision(NamedTuple, Generic[Answer]):
 class Terms(NamedTuple):
     """The terms on which a change is decided and stored.
 
-    ``now``: by default the present. ``sync`` as in Store. A request that is sent again with its
-    ``idempotency_key`` gets its first answer. A change that does not fit in ``quotas`` raises
+    ``now``: by default the present. ``sync`` as in FolderStore. A request that is sent again with
+    its ``idempotency_key`` gets its first answer. A change that does not fit in ``quotas`` raises
     RequestError ``validation_failed``.
 
     ``source``: the trusted CI job that makes the change. Only for publications: ``front_matter`` as
@@ -62,7 +62,7 @@ USUAL = Terms()
 
 
 def decide(
-    store: Store,
+    store: FolderStore,
     owner: str,
     name: str,
     make: Callable[[], Decision[Answer]],
@@ -99,7 +99,7 @@ def decide(
     return store.decide(owner, name, work)
 
 
-def check_repo(store: Store, owner: str, name: str, by: str, then: str) -> None:
+def check_repo(store: FolderStore, owner: str, name: str, by: str, then: str) -> None:
     """Raises RequestError where a name is invalid, or where the repo does not exist: to lock it
     would create its folder. ``then`` is the advice in that error. Raises OperatorError.
     """

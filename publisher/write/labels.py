@@ -23,10 +23,10 @@ from builder.store.labels import read_moves
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN
 from publisher.write import gone
 from publisher.write.decision import USUAL, Answer, Decision, Terms, check_repo, decide, no_repo
+from publisher.write.durable import FolderStore
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
-from publisher.write.store_protocol import Store
 
 # Changes that are not stored yet: the number and the file of each.
 Events = list[tuple[int, bytes]]
@@ -57,7 +57,7 @@ class LabelChange(Struct, frozen=True):
 
 
 def change_label(
-    store: Store,
+    store: FolderStore,
     owner: str,
     name: str,
     label: str,
@@ -133,7 +133,7 @@ def write_events(
     if not events:
         return Decision(answer, kept, None)
 
-    def write(store: Store, sync: bool) -> None:
+    def write(store: FolderStore, sync: bool) -> None:
         store.write_events(owner, name, events, sync=sync)
 
     return Decision(answer, kept, write, Quotas(bytes=sum(len(data) for _, data in events)))

@@ -16,8 +16,8 @@ from builder.model.records import OwnerFile
 from builder.store.content import read_owner
 from publisher.accounts.token import find_token
 from publisher.write.characters import check_characters
+from publisher.write.durable import FolderStore
 from publisher.write.rendering import render
-from publisher.write.store_protocol import Store
 
 # The characters that override or isolate the direction of the text after them (Unicode
 # Bidirectional Algorithm, https://www.unicode.org/reports/tr9/).
@@ -64,7 +64,7 @@ def parse_profile(
     return OwnerFile(given["name"], joined_at, given["bio"], given["url"] or None, kind)
 
 
-def mark_team(store: Store, team: str, joined_at: str) -> None:
+def mark_team(store: FolderStore, team: str, joined_at: str) -> None:
     """Says in an owner's profile that this is a team. Raises as ``write_profile``."""
     profile = read_profile(store.root, team) or OwnerFile(team, joined_at)
     write_profile(store, team, msgspec.structs.replace(profile, kind="team"))
@@ -86,7 +86,7 @@ def read_profile(root: str, owner: str) -> OwnerFile | None:
         ) from error
 
 
-def write_profile(store: Store, owner: str, profile: OwnerFile) -> None:
+def write_profile(store: FolderStore, owner: str, profile: OwnerFile) -> None:
     """Replaces an owner's profile, durably when this returns.
 
     Readers find the old or the new profile, whole. The last of concurrent writers wins.

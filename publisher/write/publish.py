@@ -23,7 +23,7 @@ from builder.store import content
 from builder.store.labels import read_moves
 from publisher.write import gone, labels
 from publisher.write.decision import USUAL, Decision, Terms, decide
-from publisher.write.durable import NewVersion
+from publisher.write.durable import FolderStore, NewVersion
 from publisher.write.folders import VersionFolder, tell_kept
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.next_version import NO_STEP, Step, check_ordinal, step_after, take_step
@@ -31,7 +31,6 @@ from publisher.write.quotas import Quotas
 from publisher.write.rendering import render, render_version
 from publisher.write.repo import Repo
 from publisher.write.resolve import Metadata, resolve
-from publisher.write.store_protocol import Store
 
 T = TypeVar("T")
 
@@ -88,7 +87,7 @@ class Past(NamedTuple):
 
 
 def publish(
-    store: Store,
+    store: FolderStore,
     owner: str,
     name: str,
     draft: Draft,
@@ -144,7 +143,7 @@ def preview(
 
 
 def publish_past(
-    store: Store,
+    store: FolderStore,
     owner: str,
     name: str,
     past: Iterable[Past],
@@ -333,7 +332,7 @@ def _decide_version(
     published = _published(repo.owner, repo.name, kept, record, draft, warnings)
     needs = Quotas(int(repo.is_new), 1, published.size + len(raw) + folder.size)
 
-    def write(store: Store, sync: bool) -> None:
+    def write(store: FolderStore, sync: bool) -> None:
         profile = None if kept.previous_version else _new_profile(published)
         new = NewVersion(draft.content.encode(), raw, folder.files)
         where = repo.owner, repo.name, str(version)

@@ -35,10 +35,10 @@ from publisher.write.decision import (
     decide,
     no_repo,
 )
+from publisher.write.durable import FolderStore
 from publisher.write.gone import check_label_target, no_version
 from publisher.write.labels import time_of_next
 from publisher.write.rendering import render
-from publisher.write.store_protocol import Store
 
 _THEN = "Check the owner and the name."
 
@@ -82,7 +82,7 @@ class Withdrawn(Struct, frozen=True):
 
 
 def withdraw(
-    store: Store,
+    store: FolderStore,
     owner: str,
     name: str,
     version: str | None,
@@ -104,7 +104,7 @@ def withdraw(
         answer, file = _decide(store.root, owner, name, version, draft, by, terms.now)
         files = [(version or WHOLE, file)] if file else []
 
-        def write(store: Store, sync: bool) -> None:
+        def write(store: FolderStore, sync: bool) -> None:
             store.write_withdrawal(owner, name, files, sync=sync)
 
         return Decision(answer, None, write)

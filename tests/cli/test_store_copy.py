@@ -18,8 +18,8 @@ from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.tokens import Accounts
 from publisher.nodes.store import Shared
 from publisher.write.decision import Terms
+from publisher.write.durable import FolderStore
 from publisher.write.publish import publish
-from publisher.write.store_protocol import FolderStore
 from tests.support.postgres import Postgres
 from tests.support.servers import HUBCTL, wait_until
 

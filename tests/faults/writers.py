@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,12 +29,11 @@ from builder.model.errors import HubError, RequestError
 from builder.model.request_bodies import LabelDraft, WithdrawalDraft
 from builder.store import content, plain_files
 from builder.store.content import repo_path
-from publisher.write import durable
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore, NewVersion
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import Withdrawn, withdraw
 
 REPO = ("ann", "story")
@@ -51,12 +50,14 @@ _ANYBODY = ctypes.c_ulong(-1)
 _libc = ctypes.CDLL(None)
 
 
-def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange | Withdrawn:
+def put(
+    root: str, work: str, kind: type[FolderStore] = FolderStore, *, sync: bool = True
+) -> Published | LabelChange | Withdrawn:
     """Publish, move the label, or withdraw, as the hub does."""
     if work.startswith("-"):
         why = WithdrawalDraft(reason="secret")
         return withdraw(
-            FolderStore(root),
+            kind(root),
             *REPO,
             work[1:] or None,
             why,
@@ -67,14 +68,12 @@ def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange |
     if not text:
         draft = LabelDraft(version=version)
         return change_label(
-            FolderStore(root), *REPO, LABEL, draft, by=REPO[0], terms=Terms(now=NOW, sync=sync)
+            kind(root), *REPO, LABEL, draft, by=REPO[0], terms=Terms(now=NOW, sync=sync)
         )
     labels = {"labels": [LABEL]} if "@" in work else {}
     files = {"files": [*FILES] if "+" in text else []}
     draft = make_draft({"content": text} | labels | files)
-    return publish(
-        FolderStore(root), *REPO, draft, publisher=REPO[0], terms=Terms(now=NOW, sync=sync)
-    )
+    return publish(kind(root), *REPO, draft, publisher=REPO[0], terms=Terms(now=NOW, sync=sync))
 
 
 def put_unsynced(root: str, work: str) -> Published | LabelChange | Withdrawn:
@@ -82,57 +81,45 @@ def put_unsynced(root: str, work: str) -> Published | LabelChange | Withdrawn:
     return put(root, work, sync=False)
 
 
-def put_carelessly(root: str, work: str) -> Published | LabelChange | Withdrawn:
-    """Write naively, in place; only for a process that then ends."""
-    durable.write_version = _write_in_place
-    durable.write_events = _write_events_in_place
-    durable.write_withdrawal = _write_withdrawal_in_place
-    durable.remove_withdrawn = _remove_without_sync
-    return put(root, work)
+class Careless(FolderStore):
+    """Writes naively, in place."""
 
-
-def _write_in_place(
-    root: str,
-    repo: str,
-    version: str,
-    new: durable.NewVersion,
-    *,
-    profile: bytes | None,
-    sync: bool,
-) -> None:
-    owner, name = repo.split("/")
-    folder = repo_path(root, owner, name)
-    with contextlib.suppress(OSError):
-        if profile is not None:
-            Path(root, owner, OWNER_FILE).write_bytes(profile)
-        Path(folder, f"{version}.json").write_bytes(new.record)
-        Path(folder, f"{version}.md").write_bytes(new.text)
-        for path, data in new.files.items():
-            _write_in_two_calls(Path(folder, f"{version}.files", path), data)
-
-
-def _write_events_in_place(
-    root: str, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool
-) -> None:
-    folder = repo_path(root, owner, name)
-    with contextlib.suppress(OSError):
-        for number, data in events:
-            _write_in_two_calls(Path(folder, LABEL_KIND.file(number)), data)
-
-
-def _write_withdrawal_in_place(
-    root: str, owner: str, name: str, what: str, data: bytes, *, sync: bool
-) -> None:
-    with contextlib.suppress(OSError):
-        _write_in_two_calls(Path(repo_path(root, owner, name), WITHDRAWAL.file(what)), data)
-
-
-def _remove_without_sync(
-    root: str, owner: str, name: str, files: Iterable[str], *, sync: bool
-) -> None:
-    for file in files:
+    def write_version(
+        self, owner: str, name: str, version: str, new: NewVersion, *,
+        profile: bytes | None = None, sync: bool = True,
+    ) -> None:  # fmt: skip
+        folder = repo_path(self.root, owner, name)
         with contextlib.suppress(OSError):
-            plain_files.remove(f"{repo_path(root, owner, name)}/{file}")
+            if profile is not None:
+                Path(self.root, owner, OWNER_FILE).write_bytes(profile)
+            Path(folder, f"{version}.json").write_bytes(new.record)
+            Path(folder, f"{version}.md").write_bytes(new.text)
+            for path, data in new.files.items():
+                _write_in_two_calls(Path(folder, f"{version}.files", path), data)
+
+    def write_events(
+        self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True
+    ) -> None:
+        folder = repo_path(self.root, owner, name)
+        with contextlib.suppress(OSError):
+            for number, data in events:
+                _write_in_two_calls(Path(folder, LABEL_KIND.file(number)), data)
+
+    def write_withdrawal(
+        self, owner: str, name: str, withdrawn: Sequence[tuple[str, bytes]], *, sync: bool = True
+    ) -> None:
+        folder = repo_path(self.root, owner, name)
+        for what, data in withdrawn:
+            with contextlib.suppress(OSError):
+                _write_in_two_calls(Path(folder, WITHDRAWAL.file(what)), data)
+        for file in content.list_versions(self.root, owner, name).left:
+            with contextlib.suppress(OSError):
+                plain_files.remove(f"{folder}/{file}")
+
+
+def put_carelessly(root: str, work: str) -> Published | LabelChange | Withdrawn:
+    """Write naively, in place."""
+    return put(root, work, Careless)
 
 
 def _write_in_two_calls(path: Path, data: bytes) -> None:

@@ -7,7 +7,7 @@ from builder.model.records import VersionFile
 from builder.store import content
 from builder.store.check import check
 from moving.importers.run import Options, Outcome, import_source
-from publisher.write.store_protocol import FolderStore
+from publisher.write.durable import FolderStore
 
 
 def bring(root: str, source: Path, **options: Any) -> Outcome:

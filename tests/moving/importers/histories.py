@@ -11,8 +11,8 @@ from builder.store.labels import read_labels
 from moving.importers.items import History, Rejection, Revision
 from moving.importers.run import Options, Outcome, import_found
 from publisher.write.decision import Terms
+from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
-from publisher.write.store_protocol import FolderStore
 
 UNCHANGED = Outcome(unchanged=["imported/greeting"])
 

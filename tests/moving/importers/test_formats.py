@@ -7,8 +7,8 @@ import pytest
 
 from builder.model.records import Variable
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.publish import publish
-from publisher.write.store_protocol import FolderStore
 from tests.builder.text.test_summary import CASES
 from tests.moving.importers.bringing import (
     DOTPROMPT,

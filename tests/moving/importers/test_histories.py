@@ -18,8 +18,8 @@ from moving.importers.items import History
 from moving.importers.placeholding import Counts
 from moving.importers.run import Options, Outcome, import_found
 from publisher.write.decision import Terms
+from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
-from publisher.write.store_protocol import FolderStore
 from tests.moving.importers.histories import (
     UNCHANGED,
     bring,

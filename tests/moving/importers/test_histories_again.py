@@ -20,8 +20,8 @@ from moving.importers.items import History, Rejection
 from moving.importers.run import Options, Outcome, import_found
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change, make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.publish import publish
-from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from tests.moving.importers.histories import (
     UNCHANGED,

@@ -10,8 +10,8 @@ from builder.model.names import Version
 from builder.store import content
 from moving.importers.run import Options, Outcome, import_source
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.publish import publish
-from publisher.write.store_protocol import FolderStore
 from tests.moving.importers.bringing import bring_text, latest, reasons
 from tests.support.calls import watched
 

@@ -11,7 +11,7 @@ from moving.importers.items import Document, History, Rejection
 from moving.importers.run import Options, Outcome, import_found
 from moving.vendors.api import ask
 from moving.vendors.documents import read_export
-from publisher.write.store_protocol import FolderStore
+from publisher.write.durable import FolderStore
 
 
 def read(module: ModuleType, *values: Any) -> list[History | Rejection]:

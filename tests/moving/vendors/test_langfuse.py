@@ -15,7 +15,7 @@ from moving.importers.run import Options, import_found
 from moving.vendors import langfuse
 from moving.vendors.api import ApiError
 from moving.vendors.documents import read_documents, read_export
-from publisher.write.store_protocol import FolderStore
+from publisher.write.durable import FolderStore
 from tests.moving.vendors import importing
 from tests.moving.vendors.langfuse_server import (
     AUTHOR,

@@ -17,9 +17,9 @@ from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change, make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from tests.support.catalogues import read_tree, settings_in
 

@@ -5,10 +5,10 @@ import time
 from builder.model.request_bodies import Draft, LabelDraft, WithdrawalDraft
 from publisher.nodes.store import Shared
 from publisher.write.decision import Terms
+from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import publish
-from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import Withdrawn, withdraw
 from tests.publisher.nodes.conftest import LONG, Nodes
 

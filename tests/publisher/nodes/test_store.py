@@ -17,12 +17,11 @@ from publisher.nodes import commits as commits_module
 from publisher.nodes.commits import StoreUnavailable
 from publisher.nodes.store import Shared
 from publisher.write.decision import Terms
-from publisher.write.durable import NewVersion
+from publisher.write.durable import FolderStore, NewVersion
 from publisher.write.labels import change_label
 from publisher.write.profile import read_profile, write_profile
 from publisher.write.publish import Past, Published, publish_past
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from tests.publisher.nodes.conftest import Nodes
 from tests.publisher.nodes.publishing import (

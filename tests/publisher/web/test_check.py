@@ -21,7 +21,7 @@ from builder.model.routes import API
 from publisher.accounts.token import LABEL, PUBLISH, READ, make_token
 from publisher.limits import Quotas
 from publisher.write.drafts import make_change
-from publisher.write.store_protocol import FolderStore
+from publisher.write.durable import FolderStore
 from publisher.write.withdraw import withdraw
 from server import throttle
 from tests.support.calls import once, watched

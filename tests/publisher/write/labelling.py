@@ -9,9 +9,9 @@ from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, parse_change
+from publisher.write.durable import FolderStore
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import FolderStore
 
 REPO = ("ann", "story")
 

@@ -12,10 +12,10 @@ from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.write.decision import Terms
 from publisher.write.drafts import parse_change, parse_draft
+from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import FolderStore
 from tests.publisher.write.model import Moved, Request
 from tests.publisher.write.readers import Repo, Stored
 

@@ -9,11 +9,10 @@ from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.store import content
 from builder.store.check import check
-from publisher.write import durable
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore, NewVersion
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import FolderStore
 from tests.support.calls import at, noted_writes, watched
 
 REPO = ("ann", "story")
@@ -149,7 +148,7 @@ def test_nothing_published_is_overwritten(tmp_path: Path):
     root = str(tmp_path)
     put(root, "One.")
     with pytest.raises(RequestError) as caught:
-        durable.write_version(root, "/".join(REPO), "1.0.0", durable.NewVersion(b"Other.", b"{}"))
+        FolderStore(root).write_version(*REPO, "1.0.0", NewVersion(b"Other.", b"{}"))
     assert caught.value.code == "version_conflict"
     assert texts(root) == ["One."] and list(check(root)) == []
 

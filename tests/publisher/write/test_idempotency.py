@@ -16,6 +16,7 @@ from publisher.accounts.database import Database
 from publisher.write import idempotency
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.idempotency import (
     ATTEMPTS_MAX,
     KEPT_SECONDS,
@@ -25,7 +26,6 @@ from publisher.write.idempotency import (
     fingerprint,
 )
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import FolderStore
 from tests.support.calls import watched
 from tests.support.children import dies_at
 from tests.support.clock import Clock, StopClock

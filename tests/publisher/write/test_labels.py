@@ -16,11 +16,11 @@ from publisher.accounts.database import Database
 from publisher.write import labels
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, parse_change
+from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store_protocol import FolderStore
 from tests.publisher.write.labelling import NOON, REPO, events, history, move, put, versions
 from tests.support.calls import at, watched
 from tests.support.catalogues import read_tree, write_label

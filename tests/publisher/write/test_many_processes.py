@@ -7,8 +7,8 @@ from builder.model.names import Version
 from builder.store import content
 from builder.store.check import check
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.publish import publish
-from publisher.write.store_protocol import FolderStore
 from tests.support.children import processes_at_once
 from tests.support.depth import some_of
 

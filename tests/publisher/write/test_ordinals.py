@@ -15,8 +15,8 @@ from builder.store.check import check
 from builder.store.kept_records import read_kept
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.publish import publish
-from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from tests.support.calls import watched
 from tests.support.catalogues import edit_record, moment, write_version

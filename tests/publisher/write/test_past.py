@@ -12,8 +12,8 @@ from builder.model.names import Version
 from builder.store import content
 from builder.store.check import check
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.publish import Past, Published, publish, publish_past
-from publisher.write.store_protocol import FolderStore
 
 REPO = ("ann", "story")
 AT = datetime(2024, 1, 1, tzinfo=UTC)

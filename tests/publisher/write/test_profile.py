@@ -10,8 +10,8 @@ import pytest
 from builder.model.content_tree import OWNER_FILE
 from builder.model.errors import RequestError
 from builder.model.records import OwnerFile
+from publisher.write.durable import FolderStore
 from publisher.write.profile import parse_profile, read_profile, write_profile
-from publisher.write.store_protocol import FolderStore
 from tests.support.calls import watched
 from tests.support.catalogues import moment
 

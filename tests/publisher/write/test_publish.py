@@ -21,8 +21,8 @@ from builder.store.check import check
 from builder.text.prompts import parse_document
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.publish import Published, preview, publish
-from publisher.write.store_protocol import FolderStore
 from tests.support.catalogues import write_owner, write_version
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)

@@ -19,6 +19,7 @@ from publisher.accounts.database import Database
 from publisher.limits import OPEN_SIGNUP_QUOTAS, default_quotas
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import (
@@ -26,7 +27,6 @@ from publisher.write.quotas import (
     QuotaKeeper,
     Quotas,
 )
-from publisher.write.store_protocol import FolderStore
 from tests.support.calls import at, watched
 
 THREADS = 8

@@ -18,12 +18,12 @@ from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change, make_draft
+from publisher.write.durable import FolderStore, open_folder
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import write_profile
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store_protocol import FolderStore, Store, open_folder
 from publisher.write.withdraw import Withdrawn, withdraw
 
 T = TypeVar("T")
@@ -112,13 +112,15 @@ def database(tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
-def put(store: Store, text: str, **options: Any) -> Published:
+def put(store: FolderStore, text: str, **options: Any) -> Published:
     fields = {name: options.pop(name) for name in ("base_version", "labels") if name in options}
     draft = make_draft({"content": text} | fields)
     return publish(store, *REPO, draft, publisher="ann", terms=Terms(now=NOON, **options))
 
 
-def move(store: Store, version: str, expected: str | None = None, **options: Any) -> LabelChange:
+def move(
+    store: FolderStore, version: str, expected: str | None = None, **options: Any
+) -> LabelChange:
     fields = {"version": version} | ({"expected": expected} if expected else {})
     draft = make_change(LabelDraft, fields)
     return change_label(
@@ -126,12 +128,12 @@ def move(store: Store, version: str, expected: str | None = None, **options: Any
     )
 
 
-def take_back(store: Store, version: str | None) -> Withdrawn:
+def take_back(store: FolderStore, version: str | None) -> Withdrawn:
     draft = make_change(WithdrawalDraft, {"reason": "error"})
     return withdraw(store, *REPO, version, draft, by="ann", terms=Terms(now=NOON))
 
 
-def others(store: Store, text: str, **options: Any) -> Callable[[], Published]:
+def others(store: FolderStore, text: str, **options: Any) -> Callable[[], Published]:
     return lambda: put(FolderStore(store.root), text, **options)
 
 
@@ -145,7 +147,7 @@ def code_of(act: Callable[..., object], *args: Any, **options: Any) -> str:
     return caught.value.code
 
 
-def texts(store: Store) -> list[str]:
+def texts(store: FolderStore) -> list[str]:
     versions = content.list_versions(store.root, *REPO).versions
     return [content.read_version(store.root, *REPO, version)[1] for version in versions]
 

@@ -14,11 +14,11 @@ from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change, make_draft
+from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 from tests.support.calls import watched
 from tests.support.catalogues import read_tree

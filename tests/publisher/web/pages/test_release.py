@@ -10,8 +10,8 @@ from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.web.pages import release
+from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
-from publisher.write.store_protocol import FolderStore
 from tests.builder.render.test_changes_table import Table
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import write_version

@@ -10,8 +10,8 @@ from builder.store.withdrawn_files import read_parts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.write.drafts import make_change
+from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
-from publisher.write.store_protocol import FolderStore
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.servers import DEADLINE_SECONDS
 
