@@ -122,8 +122,9 @@ def _update(places: Places, done: Withdrawn, what: str) -> None:
     """Take the text off the site at once, and build the rest. The files of labels that have moved
     are replaced by the build, and removed only if it fails: their readers meet no gap.
     """
-    moved = done.labels if done.move_labels and not done.unchanged else []
-    removed = _take_off(places, done, [label for label in done.labels if label not in moved])
+    labels = done.labels or []
+    moved = labels if done.move_labels and not done.unchanged else []
+    removed = _take_off(places, done, [label for label in labels if label not in moved])
     say(f"Removed {counted(removed, 'file')} from {places.out}.")
     is_built = False
     try:

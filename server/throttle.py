@@ -98,12 +98,12 @@ def client_of(scope: Mapping[str, Any]) -> str:
 class Throttle:
     """Counts the requests of each client, except those that it refuses.
 
-    ``limit``, at least 1, is the number of requests in ``minutes`` from a client's first one.
-    ``name`` is its name in the headers and in the metrics, which must know it.
+    ``limit`` is the number of requests in ``minutes`` from a client's first one; 0: no limit, and
+    no ``policy``. ``name`` is its name in the headers and in the metrics, which must know it.
     """
 
     def __init__(self, limit: int, name: str = "read", minutes: int = 1) -> None:
-        self.policy = answer_headers.policy(limit, name, minutes)
+        self.policy = answer_headers.policy(limit, name, minutes) if limit else ""
         self._name = name
         LIMITS_HIT.count(name, by=0)  # an unknown name fails here, not at the first refusal
         self._item = RateLimitItemPerMinute(limit, minutes)
@@ -115,7 +115,7 @@ class Throttle:
         may try again.
         """
         with self._turn:
-            if self._limiter.hit(self._item, client):
+            if not self.policy or self._limiter.hit(self._item, client):
                 return 0
             wait_seconds = self._seconds_left(client)
             self._uncount(client)

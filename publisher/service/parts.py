@@ -43,7 +43,7 @@ _LOGGED: dict[Kind, str] = {"published": "publish", "label_moved": "label", "wit
 class Service:
     """The stores of publications and accounts, and the counters of their limits.
 
-    ``quotas`` and ``publications`` are the limits of owners; ``publications`` is None without one.
+    ``quotas`` and ``publications`` are the limits of owners.
     """
 
     def __init__(
@@ -62,9 +62,7 @@ class Service:
         self.limits = limits
         self.sign_in = sign_in
         self.quotas = QuotaKeeper(settings.content, limits.quotas)
-        self.publications = (
-            Throttle(limits.publications, "publish") if limits.publications else None
-        )
+        self.publications = Throttle(limits.publications, "publish")
         self.work = Work()
         self.accounts = Accounts(database)
         self.rights = Rights(database)

@@ -19,31 +19,29 @@ STILL_GOOD_SECONDS = 1.0
 
 
 class TokenCheck:
-    """Checks the tokens of requests. ``publications`` counts those of each owner; None: no limit.
+    """Checks the tokens of requests. ``publications`` counts those of each owner.
 
     A ``check`` calls a method of ``Rights`` that raises RequestError for an actor without the
     right to write here. ``owner``: for whom, as the request names it.
     """
 
-    def __init__(self, accounts: Accounts, publications: Throttle | None, limits: Limits) -> None:
+    def __init__(self, accounts: Accounts, publications: Throttle, limits: Limits) -> None:
         self._accounts = accounts
         self._publications = publications
-        self._checks = _throttle(limits.checks, "check", limits)
-        self._failures = _throttle(limits.wrong_tokens, "failed-auth", limits)
+        self._checks = Throttle(limits.checks, "check")
+        self._failures = Throttle(limits.wrong_tokens, "failed-auth")
 
     def admit(self, owner: str, check: Callable[[Actor], None]) -> Actor:
         """Returns the actor of a request that may write here now, counted as a publication. Raises
         RequestError.
         """
         actor = self._authenticate_or_count(owner)
-        if self._publications:
-            g.headers["RateLimit-Policy"] = self._publications.policy
+        _show_policy(self._publications)
         self._accounts.note_use(actor.token, address=request.remote_addr or "")
         check(actor)
-        if self._publications:
-            # Counted by owner, not by token: an owner may have many, and each job has its own.
-            reason = f"Too many publications or label changes of {actor.owner}"
-            _count(self._publications, actor.owner, reason)
+        # Counted by owner, not by token: an owner may have many, and each job has its own.
+        reason = f"Too many publications or label changes of {actor.owner}"
+        _count(self._publications, actor.owner, reason)
         return actor
 
     def admit_check(self, owner: str, check: Callable[[Actor], None]) -> Actor | None:
@@ -51,9 +49,8 @@ class TokenCheck:
         noted: the request writes nothing, and counts for its address. A read-only token counts as
         none.
         """
-        if self._checks:
-            g.headers["RateLimit-Policy"] = self._checks.policy
-            _count(self._checks, client(), "Too many checks from your address")
+        _show_policy(self._checks)
+        _count(self._checks, client(), "Too many checks from your address")
         if not bearer_token(request.headers.get("Authorization")):
             return None
         actor = self._authenticate_or_count(owner)
@@ -91,23 +88,21 @@ class TokenCheck:
 
         Only failures are refused: a valid token works, whatever other clients at its address do.
         """
-        wait_seconds = self._failures.hit(client()) if self._failures else 0
-        if wait_seconds:
+        if wait_seconds := self._failures.hit(client()):
             refuse(wait_seconds, "Too many requests with a wrong token from your address")
 
     def give_back(self) -> None:
         """Takes back one failure of this request's client."""
-        if self._failures:
-            self._failures.give_back(client())
+        self._failures.give_back(client())
 
 
-def _throttle(limit: int, name: str, limits: Limits) -> Throttle | None:
-    return Throttle(limit, name) if limit else None
+def _show_policy(throttle: Throttle) -> None:
+    if throttle.policy:
+        g.headers["RateLimit-Policy"] = throttle.policy
 
 
 def _count(throttle: Throttle, client: str, reason: str) -> None:
-    wait_seconds = throttle.hit(client)
-    if wait_seconds:
+    if wait_seconds := throttle.hit(client):
         g.headers["RateLimit"] = throttle.exhausted(wait_seconds)
         refuse(wait_seconds, reason)
 

@@ -12,13 +12,13 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, structs
 
 from builder.model.content_tree import TEXT, WHOLE
 from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.labels import Labels, fold
 from builder.model.names import Version
-from builder.model.records import Remains, WithdrawalFile, WithdrawalReason, WithdrawnFile
+from builder.model.records import Remains, WithdrawalFile, WithdrawnFile
 from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import WithdrawnParts
 from builder.store import content
@@ -43,11 +43,10 @@ from publisher.write.rendering import render
 _THEN = "Check the owner and the name."
 
 
-class Withdrawn(Struct, frozen=True):
-    """The result of a withdrawal, or its preview.
+class Withdrawn(WithdrawalFile, kw_only=True):
+    """The result of a withdrawal, or its preview: its file, with what it withdraws.
 
     ``version``: None for the whole repo. ``versions``: those that can no longer be read, in order.
-    ``labels``: those that named one of them, and name ``move_labels`` now, or nothing.
     ``was_latest`` and ``latest``: the latest version before and after; None where the repo has
     none. ``unchanged``: it was withdrawn before, and the other fields say how.
     """
@@ -56,14 +55,8 @@ class Withdrawn(Struct, frozen=True):
     name: str
     version: str | None
     versions: list[str]
-    labels: list[str]
-    move_labels: str | None
     was_latest: str | None
     latest: str | None
-    at: str
-    by: str
-    reason: WithdrawalReason
-    note: str
     unchanged: bool
 
     @property
@@ -142,11 +135,24 @@ def _decide(
     parts = read_parts(root, f"{owner}/{name}", listing.withdrawn)
     if not listing.versions and not parts.versions and not parts.whole:
         raise no_repo(owner, name, _THEN)
-    latest = listing.versions[-1] if listing.versions else None
-    done = _find_done(parts, wanted)
-    if done:
+
+    def answer(
+        stored: WithdrawalFile, gone: Sequence[Version], left: Sequence[Version], unchanged: bool
+    ) -> Withdrawn:
+        return Withdrawn(
+            **structs.asdict(stored),
+            owner=owner,
+            name=name,
+            version=version,
+            versions=[str(one) for one in gone],
+            was_latest=str(listing.versions[-1]) if listing.versions else None,
+            latest=str(left[-1]) if left else None,
+            unchanged=unchanged,
+        )
+
+    if done := _find_done(parts, wanted):
         gone = [one.version for one in parts.versions] if wanted is None else [wanted]
-        return _answer((owner, name), version, gone, latest, latest, done, unchanged=True), None
+        return answer(done, gone, listing.versions, True), None
     if wanted is not None and wanted not in listing.versions:
         raise no_version(owner, name, listing, wanted)
     gone = [*listing.versions] if wanted is None else [wanted]
@@ -154,11 +160,9 @@ def _decide(
         _check_target(root, owner, name, listing, Version.parse(draft.move_labels), gone)
     labels = fold(read_moves(root, owner, name, listing))
     stored = _withdrawal(labels, gone, draft, by, time_of_next(labels, now))
-    remains = {str(one): remains_of(root, owner, name, one) for one in gone}
+    remains = {str(one): _remains_of(root, owner, name, one) for one in gone}
     left = [one for one in listing.versions if one not in gone]
-    after = left[-1] if left else None
-    answer = _answer((owner, name), version, gone, latest, after, stored)
-    return answer, render(WithdrawnFile(stored, remains))
+    return answer(stored, gone, left, False), render(WithdrawnFile(stored, remains))
 
 
 def _check_target(
@@ -197,45 +201,10 @@ def _withdrawal(
     )
 
 
-def remains_of(root: str, owner: str, name: str, version: Version) -> Remains:
+def _remains_of(root: str, owner: str, name: str, version: Version) -> Remains:
     """Returns what is kept of a withdrawn version. Raises RequestError ``storage_unavailable``."""
     record = content.read_record(root, owner, name, version)
     with synced_files.telling("send the same request again"):
         size = os.stat(f"{content.repo_path(root, owner, name)}/{TEXT.file(version)}").st_size
-    return Remains(
-        publisher=record.publisher,
-        published_at=record.published_at,
-        sha256=record.sha256,
-        size=size,
-        ordinal=record.ordinal,
-        labels=record.labels,
-        label_number=record.label_number,
-        content_sha256=record.content_sha256,
-    )
-
-
-def _answer(
-    repo: tuple[str, str],
-    version: str | None,
-    gone: Sequence[Version],
-    was_latest: Version | None,
-    latest: Version | None,
-    stored: WithdrawalFile,
-    unchanged: bool = False,
-) -> Withdrawn:
-    owner, name = repo
-    return Withdrawn(
-        owner=owner,
-        name=name,
-        version=version,
-        versions=[str(one) for one in gone],
-        labels=stored.labels or [],
-        move_labels=stored.move_labels or None,
-        was_latest=str(was_latest) if was_latest else None,
-        latest=str(latest) if latest else None,
-        at=stored.at,
-        by=stored.by,
-        reason=stored.reason,
-        note=stored.note,
-        unchanged=unchanged,
-    )
+    kept = {field: getattr(record, field) for field in Remains.__struct_fields__ if field != "size"}
+    return Remains(size=size, **kept)

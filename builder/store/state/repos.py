@@ -224,13 +224,6 @@ class Repos(Table):
         """The number of repos of these owners."""
         return self._value(f"SELECT count(*) FROM repo WHERE {_of(owners)}", *owners)
 
-    def lines_of_owners(self, owners: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """The id and the line in the catalogue of each of their repos, latest updated first."""
-        return self._db.execute(
-            f"SELECT id, line FROM repo WHERE {_of(owners)} ORDER BY {ORDER_BY['updated']}",
-            owners,
-        )
-
     def summaries(self, ids: list[str]) -> list[bytes]:
         """The summaries of these repos in their order, without unknown ones; at most hundreds."""
         found = self._rows("id", f"id IN ({', '.join('?' * len(ids))})", ids)

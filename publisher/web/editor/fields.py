@@ -1,10 +1,13 @@
-"""Turns the editor's fields into those of a publication, or reports their faults. Pure.
+"""Turns the editor's fields into those of a publication, or reports their faults.
 
 One rule for metadata: the front matter of the text decides the fields that it sets, and the form
 leaves these out. The form decides all others. So no block of front matter is changed, and none
 contradicts the record.
 """
 
+import itertools
+import os
+import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -14,14 +17,24 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.records import VariableType
 from builder.model.request_bodies import Draft
+from builder.text.plain_words import plain_words
 from builder.text.prompts import Document, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
 from publisher.web.editor.files import to_files
-from publisher.web.editor.line_ends import restore_line_ends
-from publisher.web.editor.values import read_json, read_lines, read_number, read_value
+from publisher.web.editor.values import (
+    read_json,
+    read_lines,
+    read_number,
+    read_value,
+    restore_line_ends,
+)
 from publisher.web.editor.writing import AUTO, PARAMETERS, YES, Base, VariableRow, Writing, row_of
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
+
+# The name for a title without letters, and the suffix after a reserved name.
+_NAMELESS = "prompt"
+_TITLE_WORDS = 5
 
 # The faults of each field, as sentences, by its name in the form.
 Errors = dict[str, list[str]]
@@ -193,3 +206,23 @@ def _form_field(field: str, fields: Mapping[str, Any]) -> str:
     if top.partition(".")[0] == "parameters":
         return "more"
     return "new_labels" if top == "labels" else top
+
+
+def propose_name(root: str, owner: str, writing: Writing) -> str:
+    """Returns a name that the owner has not used, from the title, the heading or the first words of
+    a text. A typed name is only corrected to a valid one, because it may name an existing prompt on
+    purpose.
+    """
+    if writing.name:
+        typed = writing.name.removeprefix(f"{owner}/")
+        return plain_words(typed, names.REPO_CHARS_MAX, "-") or typed
+    document = parse_document(writing.content)
+    given = front_fields(document).get("title") or writing.title or title_of(document.body)
+    title = given or " ".join(document.body.split()[:_TITLE_WORDS])
+    # Room for a number.
+    slug = plain_words(title, names.REPO_CHARS_MAX - 5, "-")
+    if not re.search("[a-z]", slug) or names.why_reserved("prompt", slug):
+        slug = f"{slug}-{_NAMELESS}".lstrip("-")
+    numbered = (f"{slug}-{number}" for number in itertools.count(2))
+    candidates = itertools.chain([slug], numbered)
+    return next(one for one in candidates if not os.path.exists(f"{root}/{owner}/{one}"))

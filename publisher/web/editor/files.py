@@ -14,7 +14,7 @@ from werkzeug.datastructures import FileStorage, MultiDict
 from builder.model.errors import RequestError
 from builder.model.request_bodies import DraftFile
 from builder.model.version_files import text_of
-from publisher.web.editor.line_ends import restore_line_ends, with_line_feeds
+from publisher.web.editor.values import restore_line_ends, with_line_feeds
 from publisher.web.pages.difference import File, Files
 from publisher.write.folders import parse_files
 from publisher.write.zips import read_zip

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from flask import Response, request
+from flask import Response
 from msgspec import structs
 
 from builder.model import names
@@ -17,13 +17,10 @@ from builder.model.version_files import FILES_MAX
 from builder.text.prompts import parse_document, variable_names
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDraft
-from publisher.web.editor.fields import TYPES, Errors, front_fields
+from publisher.web.editor.fields import TYPES, front_fields
 from publisher.web.editor.files import FileRow, data_of, rows_of
-from publisher.web.editor.line_ends import restore_line_ends
-from publisher.web.editor.mine import current_labels, tags_in_use
-from publisher.web.editor.origin import OVERRIDE, origin_of
-from publisher.web.editor.plan import PublicationPlan
-from publisher.web.editor.values import show_value
+from publisher.web.editor.shelf import current_labels, tags_in_use
+from publisher.web.editor.values import restore_line_ends, show_value
 from publisher.web.editor.writing import (
     AUTO,
     NO,
@@ -53,7 +50,6 @@ _FIELD_NAMES = {
     "labels": "Labels",
     "new_labels": "Labels",
     "changelog": "What changes",
-    OVERRIDE: "Repository",
 } | {f"parameter-{name}": label for name, (label, _) in PARAMETERS.items()}
 
 _CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
@@ -84,27 +80,27 @@ class Page(NamedTuple):
     drafts: Sequence[SavedDraft] = ()
 
 
-class Shown(NamedTuple):
-    """Additions to the editor's page. ``plan``: what publishing would do. ``detail``: the part of
-    the ``note`` for the operator. ``before``: others have published since this version, and the
-    author merges their changes by hand. ``proposed``: the name of a new prompt. ``is_preview``:
-    small screens show the preview first. ``is_look``: a script requests the page for its preview.
+# Additions to the editor's page, where there are none. ``plan``: what publishing would do.
+# ``detail``: the part of the ``note`` for the operator. ``proposed``: the name of a new prompt.
+# ``is_preview``: small screens show the preview first. ``is_look``: a script requests the page for
+# its preview.
+_NOTHING = {
+    "plan": None, "errors": {}, "note": "", "detail": "", "proposed": "", "is_preview": False,
+    "is_look": False,
+}  # fmt: skip
+
+
+def show_editor(
+    frame: Frame,
+    page: Page,
+    status: int = HTTPStatus.OK,
+    before: Base | None = None,
+    **shown: Any,
+) -> Response:
+    """The editor's page, with the additions ``shown``. ``before``: others have published since this
+    version, and the author merges their changes by hand.
     """
-
-    plan: PublicationPlan | None = None
-    errors: Errors | None = None
-    note: str = ""
-    detail: str = ""
-    status: int = HTTPStatus.OK
-    before: Base | None = None
-    proposed: str = ""
-    is_preview: bool = False
-    is_look: bool = False
-
-
-def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
-    """The editor's page."""
-    writing, before = page.writing, shown.before
+    writing = page.writing
     text = restore_line_ends(writing.content, page.latest.text if page.latest else "")
     document = parse_document(text)
     fields = front_fields(document)
@@ -122,14 +118,10 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
         front["variables"] = ", ".join(one.name for one in described)
     unknown = {*found} - {one.name for one in described}
     return frame.render(
-        "editor.html", shown.status, **_shared(frame, page),
-        plan=shown.plan, errors=shown.errors or {}, note=shown.note, drafts=page.drafts,
-        detail=shown.detail, is_refused=shown.status >= HTTPStatus.BAD_REQUEST,
-        field_name=_field_name,
+        "editor.html", status, **_shared(frame, page), **(_NOTHING | shown),
+        drafts=page.drafts, is_refused=status >= HTTPStatus.BAD_REQUEST, field_name=_field_name,
         choices_of_owner=[] if page.repo else [(one, one) for one in frame.owners()],
-        origin=origin_of(frame.service, page.owner, page.repo or shown.proposed, page.latest),
-        is_override=request.form.get(OVERRIDE) == "yes",
-        proposed=shown.proposed, is_preview=shown.is_preview, is_look=shown.is_look,
+        source=page.latest and page.latest.record.source,
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,

@@ -35,6 +35,16 @@ from publisher.write.resolve import Metadata
 # page too large.
 FILLED_CHARS_MAX = 1024 * 1024
 
+# The form's field for that of an error's detail, and for an error without one of these.
+_FIELDS = {"labels": "new_labels", "tags": "tags", "files": "files"}
+_USUAL_FIELDS = {
+    "invalid_name": "name",
+    "name_reserved": "name",
+    "validation_failed": "content",
+    "version_conflict": "content",
+    "idempotency_key_reused": "content",
+}
+
 _SHOWN_FIELDS = ("title", "description", "tags", "license", "parameters")
 
 
@@ -59,14 +69,11 @@ class PublicationPlan(NamedTuple):
 
     draft: Draft
     base: Base | None
-    metadata: Metadata
     step: Step | None
     choices: list[Choice]
     version: Version
-    bump: str
     unchanged: bool
     warnings: list[str]
-    size: int
     filled: Markup
     is_filled: bool
     is_code: bool
@@ -91,8 +98,8 @@ def make_plan(
     except RequestError as error:
         raise as_writing_error(error, name) from error
     done, metadata, step = found.decision.answer, found.metadata, found.step
-    bump = writing.bump or (step.bump if step else "patch")
-    choices = _choices(base, bump, step.bump if step else "patch") if base else []
+    proposed = step.bump if step else "patch"
+    choices = _choices(base, writing.bump or proposed, proposed) if base else []
     version = next((one.version for one in choices if one.is_chosen), names.FIRST_VERSION)
     body = body_of(draft.content, metadata.front_matter_bytes)
     filled, is_filled = _fill(body, metadata)
@@ -101,17 +108,14 @@ def make_plan(
         files = base.files
     mine = Side(f"your {version}", draft.content, metadata.front_matter_bytes, files)
     return PublicationPlan(
-        draft=msgspec.structs.replace(draft, bump=bump),
+        draft=draft,
         base=base,
-        metadata=metadata,
         step=step,
         choices=choices,
         version=version,
-        bump=bump,
         unchanged=done.unchanged,
         # The page says in its own words which files stay.
         warnings=[one for one in done.warnings if one != tell_kept(done.files or ())],
-        size=done.size,
         filled=filled,
         is_filled=is_filled,
         is_code=is_data(body),
@@ -125,18 +129,15 @@ def as_writing_error(error: RequestError, name: str) -> Exception:
     """Returns an error of the publish path as one of the form's fields, if the author can fix
     it.
     """
-    if error.code in ("invalid_name", "name_reserved"):
-        fields = {detail.field for detail in error.details}
-        field = "new_labels" if "labels" in fields else "tags" if "tags" in fields else "name"
-        return WritingError({field: [str(error)]}, error.status)
     if error.code == "not_owner":
         message = f"You have a prompt {name} already. Choose another name, or edit that prompt."
         return WritingError({"name": [message]}, 409)
-    if error.code in ("validation_failed", "version_conflict", "idempotency_key_reused"):
-        fields = {detail.field.partition("[")[0] for detail in error.details}
-        field = "new_labels" if "labels" in fields else "files" if "files" in fields else "content"
-        return WritingError({field: [str(error)]}, error.status)
-    return error
+    if error.code not in _USUAL_FIELDS:
+        return error
+    fields = (detail.field.partition("[")[0] for detail in error.details)
+    usual = _USUAL_FIELDS[error.code]
+    field = next((_FIELDS[field] for field in fields if field in _FIELDS), usual)
+    return WritingError({field: [str(error)]}, error.status)
 
 
 def missing_changelog(base: Base | None, bump: str, changelog: str) -> Errors:

@@ -1,4 +1,9 @@
-"""Values of variables and parameters as people write them in a form, and back. Pure.
+"""Texts, and values of variables and parameters, as a form has them, and back. Pure.
+
+A form turns every line end into CR LF
+(https://html.spec.whatwg.org/#convert-to-a-list-of-name-value-pairs).
+Here, all texts of a form have LF. A published text gets the line ends of the version that the
+author began with.
 
 Text is written as it is. An empty text, and one that would read as another value, is in quotes, as
 in JSON. Lists and objects are JSON.
@@ -13,6 +18,22 @@ from typing import Any
 from builder.text.json_keys import only_once
 
 _whole = re.compile(r"[+-]?[0-9]{1,18}")
+_end = re.compile(r"\r\n|\r|\n")
+
+
+def with_line_feeds(text: str) -> str:
+    """Returns ``text`` as a form has it, with LF as its only line end."""
+    return _end.sub("\n", text)
+
+
+def restore_line_ends(text: str, base: str) -> str:
+    """Returns ``text`` with the line end of the first line of ``base``; an unchanged text as it is
+    there.
+    """
+    if with_line_feeds(base) == text:
+        return base
+    first = _end.search(base)
+    return text.replace("\n", first[0]) if first else text
 
 
 def show_value(value: Any) -> str:

@@ -19,12 +19,9 @@ from builder.model.plural import counted
 from builder.model.request_bodies import Draft
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.conflict import rebase
-from publisher.web.editor.fields import WritingError, to_draft
+from publisher.web.editor.fields import WritingError, propose_name, to_draft
 from publisher.web.editor.files import add_uploads, faults_of, rows_of
-from publisher.web.editor.line_ends import with_line_feeds
-from publisher.web.editor.naming import propose_name
-from publisher.web.editor.origin import ASK, OVERRIDE, origin_of
-from publisher.web.editor.page import Page, Shown, show_conflict, show_editor
+from publisher.web.editor.page import Page, show_conflict, show_editor
 from publisher.web.editor.plan import (
     PublicationPlan,
     as_writing_error,
@@ -33,6 +30,7 @@ from publisher.web.editor.plan import (
     seal_of,
 )
 from publisher.web.editor.shelf import discard, mine, published
+from publisher.web.editor.values import with_line_feeds
 from publisher.web.editor.writing import (
     Base,
     Writing,
@@ -133,7 +131,7 @@ class _Editor:
         name = propose_name(self._root, owner, writing)
         plan = self._first_plan(owner, name, writing, None) if saved else None
         page = Page(owner, "", None, writing, draft)
-        return show_editor(frame, page, Shown(plan, proposed=name if saved else ""))
+        return show_editor(frame, page, plan=plan, proposed=name if saved else "")
 
     def edit(self, frame: Frame, person: str, whose: str, name: str) -> Response:
         names.check_repo(name)
@@ -151,7 +149,7 @@ class _Editor:
         drafts = [] if draft else self._drafts.of(person, owner, name)
         page = Page(owner, name, latest, writing or latest.shown, draft, drafts)
         plan = self._first_plan(owner, name, page.writing, latest)
-        return show_editor(frame, page, Shown(plan))
+        return show_editor(frame, page, plan=plan)
 
     def _copy(self, person: str, whose: str, name: str, base: Base) -> Response:
         """The editor of a new prompt with the text and files of someone else's prompt."""
@@ -163,7 +161,7 @@ class _Editor:
         if base.record.license:
             note += f" Its licence is {base.record.license}."
         proposed = propose_name(self._root, person, writing)
-        return show_editor(self._frame, page, Shown(note=note, proposed=proposed))
+        return show_editor(self._frame, page, note=note, proposed=proposed)
 
     def _first_plan(
         self, owner: str, name: str, writing: Writing, base: Base | None
@@ -254,7 +252,7 @@ class _Editor:
         page = Page(sent.owner, repo, sent.latest, writing or sent.writing, sent.draft)
         proposed = sent.name if sent.is_new else ""
         shown["note"] = " ".join(filter(None, [shown.get("note", ""), *sent.left_out]))
-        return show_editor(self._frame, page, Shown(proposed=proposed, **shown))
+        return show_editor(self._frame, page, proposed=proposed, **shown)
 
     def _wait(self, sent: _Sent, wait_seconds: int, reason: str) -> Response:
         note = f"{reason}. Nothing is lost: send this page again in {wait_seconds} seconds."
@@ -304,17 +302,12 @@ class _Editor:
                 sent = sent._replace(name=propose_name(self._root, sent.owner, sent.writing))
             return self._again(sent, plan=self._plan(sent), note=CHECK, is_preview=True)
         missing = missing_changelog(sent.base, bump, sent.writing.changelog)
-        is_asked = request.form.get(OVERRIDE) == "yes"
-        if not is_asked and origin_of(self._frame.service, sent.owner, sent.name, sent.latest):
-            missing = missing | {OVERRIDE: [ASK]}
         if missing:
             return self._again(
                 sent, plan=self._plan(sent), errors=missing, status=HTTPStatus.UNPROCESSABLE_ENTITY
             )
         g.publication = "version"
-        publications = self._frame.service.publications
-        wait_seconds = publications.hit(sent.owner) if publications else 0
-        if wait_seconds:
+        if wait_seconds := self._frame.service.publications.hit(sent.owner):
             return self._wait(sent, wait_seconds, f"Too many publications of {sent.owner}")
         try:
             done = self._store(sent, draft)

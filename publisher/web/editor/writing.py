@@ -17,8 +17,7 @@ from builder.store import content
 from builder.text.prompts import VARIABLE_NAME, body_of, variable_names
 from builder.text.summary import first_sentence
 from publisher.web.editor.files import FileRow, read_rows, rows_of
-from publisher.web.editor.line_ends import with_line_feeds
-from publisher.web.editor.values import show_lines, show_value
+from publisher.web.editor.values import show_lines, show_value, with_line_feeds
 from publisher.web.pages.difference import Files, Side, files_of
 from publisher.write.resolve import VARIABLES_MAX
 

@@ -71,8 +71,9 @@ def versions(root: str) -> list[str]:
 def test_nothing_that_was_written_in_a_version_stays(root: str):
     done = take_back(root, note="Use 1.0.2.")
     assert done == Withdrawn(
-        "ann", "story", "1.0.1", ["1.0.1"], ["production"], None, "1.0.2", "1.0.2",
-        "2026-01-01T12:00:00Z", "ann", "secret", "Use 1.0.2.", False,
+        "2026-01-01T12:00:00Z", "ann", "secret", "Use 1.0.2.", ["production"], 2, owner="ann",
+        name="story", version="1.0.1", versions=["1.0.1"], was_latest="1.0.2", latest="1.0.2",
+        unchanged=False,
     )  # fmt: skip
     tree = read_tree(root)
     assert not [file for file in tree if file.startswith("ann/story/1.0.1.")]

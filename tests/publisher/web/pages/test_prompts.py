@@ -13,11 +13,9 @@ def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
     page = writer.get(MINE)
     assert "3 prompts" in page.words and "Label production Edit" in page.words
     assert f"/account/prompts/{writer.handle}/tea/labels" in page.html
-    page = writer.get(f"{MINE}?q=cafe+CREME")
-    assert "1 prompt found" in page.words and "Café crème" in page.words
-    assert "None of your prompts" in writer.get(f"{MINE}?q=nothing").words
-    for odd in ("?page=99", "?page=x", "?page=0", "?q=" + "x" * 5000):
-        assert writer.get(MINE + odd).status == 200
+    assert "Café crème" in page.words
+    for odd in ("?page=99", "?page=x", "?page=0"):
+        assert "3 prompts" in writer.get(MINE + odd).words
 
 
 def test_the_first_prompt_takes_two_steps(writer: Visitor) -> None:
