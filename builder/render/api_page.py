@@ -125,32 +125,20 @@ class Record(NamedTuple):
     fields: list[Field]
 
 
-class Failure(NamedTuple):
-    """The codes of errors that have one HTTP status."""
-
-    status: int
-    phrase: str
-    codes: list[str]
-
-
 class ApiPage(NamedTuple):
-    """The whole page. ``token`` explains tokens."""
+    """The whole page. ``token`` explains tokens. ``failures``: the codes of errors, by status."""
 
     description: str
     token: str
     operations: list[Operation]
     records: list[Record]
-    failures: list[Failure]
+    failures: dict[HTTPStatus, list[str]]
 
     @property
     def groups(self) -> dict[str, list[Operation]]:
         """The operations, by section of the page."""
-        groups: dict[str, list[Operation]] = {
-            group: [] for group in ("Prompts", "Versions", "Labels", "Lists", "Publishing")
-        }
-        for one in self.operations:
-            groups[_group_of(one)].append(one)
-        return groups
+        names = ("Prompts", "Versions", "Labels", "Lists", "Publishing")
+        return {name: [one for one in self.operations if _group_of(one) == name] for name in names}
 
 
 def describe(
@@ -171,14 +159,10 @@ def describe(
             Record(name, schema.get("description", ""), _fields(schema))
             for name, schema in components["schemas"].items()
         ],
-        [
-            Failure(
-                status,
-                HTTPStatus(status).phrase,
-                [code for code, its in statuses.items() if its == status],
-            )
-            for status in sorted(set(statuses.values()))
-        ],
+        {
+            HTTPStatus(status): [code for code, its in statuses.items() if its == status]
+            for status in sorted({*statuses.values()})
+        },
     )
 
 
@@ -186,9 +170,9 @@ def _group_of(one: Operation) -> str:
     if one.method != "GET":
         return "Publishing"
     _, name, path = one.url.partition("/{name}")
-    for group in ("Versions", "Labels"):
-        if path.startswith(f"/{group.lower()}"):
-            return group
+    group = path[1:].partition("/")[0].capitalize()
+    if group in ("Versions", "Labels"):
+        return group
     return "Prompts" if name else "Lists"
 
 
@@ -266,8 +250,7 @@ def _kind(schema: dict[str, Any]) -> Kind:
 
 def _rules(schema: dict[str, Any]) -> list[str]:
     rules = [text.format(schema[key]) for key, text in _RULES.items() if key in schema]
-    inner = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]
-    for one in inner:
+    for one in [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]:
         rules += _rules(one)
     if "default" in schema:
         rules.append(f"default `{json.dumps(schema['default'])}`")
@@ -282,15 +265,6 @@ def _description(schema: dict[str, Any]) -> str:
 
 def _name(reference: str) -> str:
     return reference.rpartition("/")[2]
-
-
-def _example_body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
-    """The body as JSON; empty if none is required."""
-    body = operation.get("requestBody")
-    if not body or not body["required"]:
-        return ""
-    sent = schemas[_name(_first_schema(body)["$ref"])]
-    return json.dumps({field: _BODY_EXAMPLES[field] for field in sent["required"]})
 
 
 def _needs_token(operation: dict[str, Any]) -> bool:
@@ -311,8 +285,10 @@ def _shell_example(
     if operation["operationId"] in ZIPS:
         flag = "-o skill.zip "
     command = f"curl {flag}{address}{authorization}"
-    body = _example_body(operation, schemas)
-    if not body:
+    sent = operation.get("requestBody")
+    if not sent or not sent["required"]:
         return command
+    required = schemas[_name(_first_schema(sent)["$ref"])]["required"]
+    body = json.dumps({field: _BODY_EXAMPLES[field] for field in required})
     quoted = '"{}"'.format(body.replace('"', '\\"')) if "$" in body else f"'{body}'"
     return f"{command} \\\n  -H 'Content-Type: application/json' -d {quoted}"

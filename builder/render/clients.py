@@ -30,11 +30,7 @@ def shell_client(base_url: str, rules: str) -> Release:
     """The client for a POSIX shell."""
     baked = f"baked_url='{base_url}'\n".encode()
     script = _read("hub").replace(b"baked_url='http://127.0.0.1:8000'\n", baked)
-    programs = {
-        "search.py": search_program(rules),
-        "show.py": _read("show.py"),
-    }
-    for name, source in programs.items():
+    for name, source in {"search.py": search_program(rules), "show.py": _read("show.py")}.items():
         script = script.replace(f"# The build puts {name} here.\n".encode(), source)
     return Release(script, f"{hashlib.sha256(script).hexdigest()}  hub\n".encode())
 

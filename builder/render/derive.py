@@ -36,6 +36,11 @@ HALF_LIFE_SECONDS = 7 * DAY_SECONDS
 VERSIONS_WITH_PROMPT_MAX = 4
 VERSIONS_SHOWN_MAX = 200
 
+# The fields of a version's record that readers get as they are.
+_RECORDED = (
+    "title description tags variables parameters license sha256 changelog content_sha256".split()
+)
+
 Part = TypeVar("Part", answers.ListedVersion, answers.RepoSummary)
 
 
@@ -72,24 +77,14 @@ def version_record(
 
 def _text_fields(stored: Stored, links: Links) -> dict[str, Any]:
     """The fields that a version has on its own and as the latest of its repo."""
-    record = stored.record
-    return {
+    return {field: getattr(stored.record, field) for field in _RECORDED} | {
         "owner": stored.owner,
         "name": stored.name,
-        "title": record.title,
-        "description": record.description,
-        "tags": record.tags,
         "content": stored.content,
         "body": stored.body,
         "messages": parse_messages(stored.body),
-        "variables": record.variables,
-        "parameters": record.parameters,
-        "license": record.license,
-        "sha256": record.sha256,
         "size": len(stored.content.encode()),
-        "changelog": record.changelog,
         "files": _files(stored, links),
-        "content_sha256": record.content_sha256,
     }
 
 
@@ -186,21 +181,16 @@ class Entries(Sequence[answers.ListedVersion]):
 
 def labelled_version(version: answers.Version, label: str, moved_at: str) -> answers.Version:
     """The version as the one that a label names."""
-    fields = (getattr(version, field) for field in answers.Version.__struct_fields__)
-    return answers.LabelledVersion(*fields, label=label, moved_at=moved_at)
+    return answers.LabelledVersion(*astuple(version), label=label, moved_at=moved_at)
 
 
 def newest_moves(labels: Labels, most: int) -> list[tuple[int, answers.LabelMove]]:
     """The newest moves of all labels, newest first, each with its number among those of its label,
     from 1.
     """
-    moves = [
-        (len(history) - age, move)
-        for history in labels.history.values()
-        for age, move in enumerate(history[:most])
-    ]
-    moves.sort(key=lambda one: one[1].moved_at, reverse=True)
-    return moves[:most]
+    histories = labels.history.values()
+    moves = [(len(one) - age, move) for one in histories for age, move in enumerate(one[:most])]
+    return sorted(moves, key=lambda one: one[1].moved_at, reverse=True)[:most]
 
 
 def repo_record(
@@ -234,13 +224,9 @@ def repo_summary(repo: answers.Repo) -> answers.RepoSummary:
 
 def catalogue_line(repo: answers.Repo, words: str) -> answers.CatalogueLine:
     """The repo in ``catalogue.jsonl``. ``words`` come from ``builder.search.telling_words``."""
-    fields = answers.CatalogueLine.__struct_fields__[:-2]
+    fields = (getattr(repo, field) for field in answers.CatalogueLine.__struct_fields__[:-2])
     kind = kind_of(repo)
-    return answers.CatalogueLine(
-        *(getattr(repo, field) for field in fields),
-        words,
-        UNSET if kind is PROMPT else kind.key[1:],
-    )
+    return answers.CatalogueLine(*fields, words, UNSET if kind is PROMPT else kind.key[1:])
 
 
 def _part(kind: type[Part], whole: answers.Version | answers.Repo) -> Part:

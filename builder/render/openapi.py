@@ -66,10 +66,7 @@ _QUERY = {
         "description": "Words to search for. The last word also matches as a prefix. Results are "
         "sorted by relevance unless `sort` is given.",
     },
-    "explain": {
-        "const": True,
-        "description": "With `q`: adds `matches` and `facets` to `meta`.",
-    },
+    "explain": {"const": True, "description": "With `q`: adds `matches` and `facets` to `meta`."},
     "version": {"type": "string", "pattern": f"^{names.VERSION_PATTERN}$"},
     "label": {
         "type": "string",
@@ -166,12 +163,12 @@ def _operation(route: Route, queries: bool) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
-        "parameters": [
-            *_path_parameters(route.url),
-            *(_query_parameters(route) if queries else ()),
-        ],
+        "parameters": _path_parameters(route.url),
         "responses": responses | {"default": {"$ref": "#/components/responses/Error"}},
     }
+    if queries:
+        queried = _PARAMETERS.get(route.name, ())
+        operation["parameters"] += [_parameter(name, "query", _QUERY[name]) for name in queried]
     if route.query and queries:
         operation["description"] = f"The same with a query: `{route.query}`."
     return operation
@@ -194,37 +191,24 @@ def _service_operation(one: Operation) -> dict[str, Any]:
         "summary": summary,
         **({"description": description} if description else {}),
         **({"security": one.security} if one.security else {}),
-        "parameters": [*_path_parameters(one.url), *map(_header_parameter, one.sends)],
+        "parameters": _path_parameters(one.url)
+        + [_parameter(name, "header", _PUBLISH_HEADERS[name]) for name in one.sends],
         "requestBody": _publication_body() if one.body is Draft else _body(one.body),
         "responses": responses | {"default": {"$ref": "#/components/responses/Error"}},
     }
 
 
-def _header_parameter(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": False, "schema": _PUBLISH_HEADERS[name]}
+def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": place, "required": place == "path", "schema": schema}
 
 
 def _path_parameters(url: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": field,
-            "in": "path",
-            "required": True,
-            "schema": {
-                "type": "string",
-                "pattern": f"^(?:{GRAMMAR[field]})$",
-                **({"maxLength": CHARS_MAX[field]} if field in CHARS_MAX else {}),
-            },
-        }
-        for field in re.findall(r"\{(\w+)\}", url)
-    ]
-
-
-def _query_parameters(route: Route) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "in": "query", "required": False, "schema": _QUERY[name]}
-        for name in _PARAMETERS.get(route.name, ())
-    ]
+    found = []
+    for field in re.findall(r"\{(\w+)\}", url):
+        schema = {"type": "string", "pattern": f"^(?:{GRAMMAR[field]})$"}
+        limit = {"maxLength": CHARS_MAX[field]} if field in CHARS_MAX else {}
+        found.append(_parameter(field, "path", schema | limit))
+    return found
 
 
 def _schema(route: Route, media: str) -> dict[str, Any]:
@@ -260,10 +244,7 @@ def _publication_body() -> dict[str, Any]:
                 "description": "A ZIP of the version's files, with its text as `SKILL.md` or "
                 "`PROMPT.md`",
             },
-            "draft": {
-                "type": "object",
-                "description": "The other fields of a `Draft`",
-            },
+            "draft": {"type": "object", "description": "The other fields of a `Draft`"},
         },
     }
     body = _body(Draft)
