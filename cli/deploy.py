@@ -53,23 +53,24 @@ def deploy(
       hubctl deploy s3://my-bucket/prompts --dry-run
     """
     # Loaded late: no other command needs it.
-    from operate.deploy.run import Deployment, Options, open_destination
+    from operate.deploy.run import Deployment, open_destination
 
     if not no_private:
         refuse_private(content, out)
     opened = open_destination(destination, (out, state))
     with Progress() as progress:
-        site = Deployment(out, state, opened, Options(**options), progress, say_waiting)
-        report = site.run({})
-    if options["dry_run"]:
-        for step in report.steps:
-            verb = "delete" if not step.file else "add" if step.is_new else "change"
+        site = Deployment(out, state, opened, progress=progress, on_wait=say_waiting, **options)
+        steps = site.run({})
+    counts = {"add": 0, "change": 0, "delete": 0}
+    for step in steps:
+        verb = "delete" if not step.file else "add" if step.is_new else "change"
+        counts[verb] += 1
+        if options["dry_run"]:
             click.echo(f"would {verb} {step.key}")
-    counts = report.counts()
+    added, changed, deleted = counts.values()
     click.echo(
-        f"{counted(counts['new'], 'object')} {'to add' if options['dry_run'] else 'added'}, "
-        f"{counts['changed']:,} changed, {counts['deleted']:,} deleted, {report.current:,} "
-        f"unchanged, {report.left:,} left alone"
+        f"{counted(added, 'object')} {'to add' if options['dry_run'] else 'added'}, {changed:,} "
+        f"changed, {deleted:,} deleted"
     )
     hub = read_hub(out)
     if hub and hub.base_url == DEFAULT_BASE_URL:

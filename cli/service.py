@@ -24,7 +24,7 @@ from cli.service_options import Following, Listening, Publishing
 from cli.standard_error import Progress, say
 from cli.stores import make_store, make_turn
 from operate.deploy.follower import Deployer
-from operate.deploy.run import Options, open_destination
+from operate.deploy.run import Deployment, open_destination
 from publisher.accounts.database import Database
 from publisher.accounts.sqlite_engine import LateEngine
 from publisher.log import configure_logging, log_build
@@ -181,9 +181,9 @@ class _Followers:
                 "all of it. Leave out --deploy (HUB_DEPLOY)."
             )
         destination = open_destination(following.deploy, (settings.out, settings.state))
-        options = Options(files_only=following.deploy_files_only)
-        deployer = Deployer(settings.out, settings.state, destination, options, turn)
-        with deployer:
+        files_only = following.deploy_files_only
+        site = Deployment(settings.out, settings.state, destination, files_only=files_only)
+        with Deployer(site, turn) as deployer:
             self._listeners.append(deployer.tell)
             self.parts["deploy"] = deployer.status
             yield

@@ -5,12 +5,10 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from os import environ
-from pathlib import Path
 
 from builder.model.errors import OperatorError
 from builder.model.matching import match_file
-from operate.deploy.order import Step
-from operate.deploy.wanted import File
+from operate.deploy.order import File, Step
 
 try:
     import obstore
@@ -24,6 +22,10 @@ except ImportError as error:
 # No attempt begins after ``retry_timeout``: another node may deploy by then.
 RETRIES = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
 _NAME = re.compile(r"s3://([A-Za-z0-9._-]+)((?:/[^/]+)*)/?")
+# obstore panics on names that a URL cannot contain.
+_is_endpoint = re.compile(
+    r"(https?://([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?(/[\w.~-]+)*/?)?"
+).fullmatch
 _ADVICE = {
     "NoSuchBucket": "Create the bucket, or correct its name or AWS_ENDPOINT_URL.",
     "InvalidAccessKeyId|InvalidSecurity|SignatureDoesNotMatch|ExpiredToken": "Check the "
@@ -52,17 +54,11 @@ class Bucket:
             )
         self._prefix = found[2].lstrip("/") and f"{found[2].lstrip('/')}/"
         endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL") or ""
-        # obstore panics on names that a URL cannot contain.
-        if not re.fullmatch(
-            r"(https?://([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?(/[\w.~-]+)*/?)?", endpoint
-        ):
+        if not _is_endpoint(endpoint):
             raise OperatorError(
                 f"Invalid AWS_ENDPOINT_URL {endpoint!r}. Use one such as https://s3.example.org."
             )
-        client: dict = {"allow_http": endpoint.startswith("http:"), "timeout": timedelta(minutes=5)}
         with self._explained("use"):
-            if authorities := environ.get("AWS_CA_BUNDLE"):
-                client["root_certificate"] = Path(authorities).read_bytes()
             self._store = S3Store(
                 found[1],
                 # Other services have no host name for each bucket, and TLS certificates match none
@@ -70,7 +66,7 @@ class Bucket:
                 virtual_hosted_style_request=not endpoint and "." not in found[1],
                 # Not every service supports the deletion of many objects in one request.
                 disable_bulk_delete=True,
-                client_options=client,
+                client_options={"allow_http": True, "timeout": timedelta(minutes=5)},
                 retry_config=RETRIES,
                 **({"aws_endpoint_url_s3": endpoint.rstrip("/")} if endpoint else {}),
             )
@@ -78,27 +74,22 @@ class Bucket:
     def objects(self) -> dict[str, str]:
         with self._explained("list"):
             pages = obstore.list(self._store, self._prefix or None)
-            listed = [
-                (one["path"].removeprefix(self._prefix), one) for page in pages for one in page
-            ]
-        # A folder that a console shows is an empty object, whose name ends with a slash.
-        return {
-            key: one["e_tag"].strip('"') for key, one in listed if one["size"] or match_file(key)
-        }
+            # A folder that a console shows is an empty object, whose name ends with a slash.
+            return {
+                key: one["e_tag"].strip('"')
+                for page in pages
+                for one in page
+                if match_file(key := one["path"].removeprefix(self._prefix)) or one["size"]
+            }
 
     def holds(self, key: str, mark: str, file: File) -> bool:
         return mark == file.md5
 
     def put(self, step: Step, file: File, data: bytes) -> str:
         # The service compares the bytes with the SHA-256 that is signed with the request.
+        path, headers = self._prefix + step.key, step.headers
         with self._explained(f"upload {step.key} to"):
-            obstore.put(
-                self._store,
-                self._prefix + step.key,
-                data,
-                attributes=step.headers,
-                use_multipart=False,
-            )
+            obstore.put(self._store, path, data, attributes=headers, use_multipart=False)
         return file.md5
 
     def delete(self, key: str) -> None:

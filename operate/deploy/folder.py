@@ -10,9 +10,8 @@ import os
 import stat
 
 from builder.model.errors import explained
-from builder.store.site import ONE_SECOND_NS, is_hidden
-from operate.deploy.order import Step
-from operate.deploy.wanted import File
+from builder.store.site import ONE_SECOND_NS, Site
+from operate.deploy.order import File, Step
 
 _TEMPORARY = ".hubctl-deploy"
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
@@ -28,19 +27,10 @@ class Folder:
         self.root = os.path.realpath(os.path.expanduser(name))
 
     def objects(self) -> dict[str, str]:
-        found = {}
-        prefixes = [""] if os.path.lexists(self.root) else []
+        if not os.path.lexists(self.root):
+            return {}
         with explained("read", self.root, _AGAIN, is_inside=True):
-            for prefix in prefixes:
-                for entry in os.scandir(f"{self.root}/{prefix}"):
-                    if entry.name.endswith(_TEMPORARY):  # of a deployment that was killed
-                        os.unlink(entry.path)
-                    elif not is_hidden(prefix + entry.name):
-                        if entry.is_dir(follow_symlinks=False):
-                            prefixes.append(f"{prefix}{entry.name}/")
-                        else:
-                            found[prefix + entry.name] = _mark(entry.stat(follow_symlinks=False))
-        return found
+            return {key: _mark(os.lstat(f"{self.root}/{key}")) for key in Site(self.root).files()}
 
     def holds(self, key: str, mark: str, file: File) -> bool:
         time_ns, size, _ = file.mark

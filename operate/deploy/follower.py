@@ -2,23 +2,21 @@
 
 The service knows which files its own builds changed, so a publication costs only the requests for
 these files. A deployment compares everything with the destination at the start, after a failure,
-every hour, and after a build of another process. If there are several nodes, the one that has the
-turn deploys, once its site is as new as the one that was deployed last.
+and after a build of another process. If there are several nodes, the one that has the turn deploys,
+once its site is as new as the one that was deployed last.
 """
 
 import logging
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from builder.model.metrics import Gauge
-from builder.model.records import format_time
 from builder.pipeline.background import Background, Failures, pause_seconds
 from builder.pipeline.build import Built
 from builder.pipeline.rebuild import Outcome
 from builder.store.locks import last_build
 from builder.store.site import read_serial
-from operate.deploy.run import Deployment, Destination, Options
+from operate.deploy.run import Deployment
 from publisher.log import log_event
 
 DEPLOY_BEHIND = Gauge(
@@ -27,24 +25,11 @@ DEPLOY_BEHIND = Gauge(
     part="deploy",
     key="behind_seconds",
 )
-DEPLOY_FAILURES = Gauge(
-    "hub_deploy_failures_in_row",
-    "Failed deployments since the last that succeeded.",
-    part="deploy",
-    key="failures",
-)
-DEPLOY_TURN = Gauge(
-    "hub_deploy_has_turn",
-    "1 on the one of several nodes that deploys. 0 on all of them: none deploys.",
-    part="deploy",
-    key="has_turn",
-)
 
 if TYPE_CHECKING:
     from publisher.nodes.turn import Turn
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 300.0
-COMPARE_SECONDS = 3600.0
 # The interval of looking for builds of other processes, and for a turn.
 LOOK_SECONDS = 10.0
 # The longest time that a stopping service waits for uploads under way.
@@ -64,29 +49,18 @@ class Deployer(Background):
     has it, and releases it at the end; None: always.
     """
 
-    def __init__(
-        self,
-        site: str,
-        state: str,
-        destination: Destination,
-        options: Options,
-        turn: "Turn | None" = None,
-    ) -> None:
+    def __init__(self, deployment: Deployment, turn: "Turn | None" = None) -> None:
         super().__init__("deploy")
-        self._site, self._state, self._turn = site, state, turn
-        self._deployment = Deployment(site, state, destination, options, check=self._check)
+        self._deployment, self._turn = deployment, turn
+        deployment.check = self._check
         # The generation of the turn in which this node deploys; None: it has no turn.
         self._generation: int | None = None
         # The files that each build has changed.
         self._touched: dict[int, frozenset[str] | None] = {}
         self._is_told = False
-        # Monotonic times: of the oldest build that was not deployed, and of the next comparison of
-        # everything.
+        # The monotonic time of the oldest build that was not deployed.
         self._since: float | None = None
-        self._compare_at = 0.0
         self._failures = Failures()
-        self._serial: int | None = None
-        self._deployed_at: str | None = None
 
     def __exit__(self, *_: object) -> None:
         """Stop after the uploads under way; the next start continues."""
@@ -111,7 +85,7 @@ class Deployer(Background):
 
         ``status`` is ``ok``, ``behind`` (a build waits for its deployment), ``failing``, or
         ``standby`` (another node has the turn, or the database does not answer); ``serial`` is that
-        of the destination's lists, None if unknown. ``has_turn``: only if nodes take turns.
+        of the destination's lists, None if unknown.
         """
         with self._changed:
             is_standby = self._turn and self._generation is None
@@ -119,11 +93,9 @@ class Deployer(Background):
             status = "failing" if self._failures.count else "behind" if since else "ok"
             return {
                 "status": "standby" if is_standby else status,
-                "serial": self._serial,
-                "deployed_at": self._deployed_at,
+                "serial": self._deployment.serial,
                 "behind_seconds": round(time.monotonic() - since, 3) if since else 0.0,
                 **self._failures.status(),
-                **({"has_turn": not is_standby} if self._turn else {}),
             }
 
     def _check(self) -> None:
@@ -138,7 +110,7 @@ class Deployer(Background):
             try:
                 # The database may be slow to answer, and `tell` must not wait for it.
                 generation = self._turn.take() if self._turn else None
-                if generation != self._generation or self._compare_at <= time.monotonic():
+                if generation != self._generation:
                     self._generation, self._deployment.build = generation, None
                 if self._may_deploy():
                     self._deploy()
@@ -150,17 +122,16 @@ class Deployer(Background):
                 with self._changed:
                     # The message may contain paths.
                     self._failures.add("The deployment failed. The log has the cause.")
-                    count = self._failures.count
-                pause = pause_seconds(count, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
+                pause = pause_seconds(self._failures.count, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
             with self._changed:
-                is_due = pause == LOOK_SECONDS  # else it waits after a failure
+                # After a failure, a build does not end the pause.
                 self._changed.wait_for(
-                    lambda is_due=is_due: self._is_stopping or (is_due and self._is_told), pause
+                    lambda: self._is_stopping or (self._is_told and not self._failures.count), pause
                 )
 
     def _may_deploy(self) -> bool:
-        serial = read_serial(self._site)
-        if serial is None or last_build(self._state) == self._deployment.build:
+        serial = read_serial(self._deployment.site)
+        if serial is None or last_build(self._deployment.state) == self._deployment.build:
             return False
         if self._turn:
             # An older site must not replace what another node has deployed.
@@ -170,21 +141,12 @@ class Deployer(Background):
         return True
 
     def _deploy(self) -> None:
-        started, serial = time.monotonic(), read_serial(self._site)
-        if self._deployment.build is None:
-            self._compare_at = started + COMPARE_SECONDS
-        report = self._deployment.run(self._touched)
-        if last_build(self._state) == self._deployment.build:
-            serial = read_serial(self._site)  # a build may have ended while the plan waited for it
+        started = time.monotonic()
+        steps = self._deployment.run(self._touched)
+        build, serial = self._deployment.build, self._deployment.serial
         with self._changed:
-            build = self._deployment.build
             self._touched = {one: files for one, files in self._touched.items() if one > build}
             self._since = started if self._touched else None
             self._failures.clear()
-            self._serial, self._deployed_at = serial, format_time(datetime.now(UTC))
-        if report.steps:
-            milliseconds = round((time.monotonic() - started) * 1000, 1)
-            counts = report.counts()
-            log_event(
-                log, logging.INFO, "deployment", **counts, serial=serial, milliseconds=milliseconds
-            )
+        if steps:
+            log_event(log, logging.INFO, "deployment", objects=len(steps), serial=serial)

@@ -13,49 +13,41 @@ from builder.model import routes
 from builder.model.caching import CACHE_CONTROL
 from builder.model.matching import Match, match_file, match_url
 from builder.model.routes import BY_NAME, READ_ROUTES, ROUTES, Route, Scope
+from builder.store.site import Mark
+
+
+class File(NamedTuple):
+    """A file of the site: the MD5 of its bytes in hexadecimal, and its time, size and inode."""
+
+    md5: str
+    mark: Mark
 
 
 class Step(NamedTuple):
     """The upload of ``file`` under ``key``; without a file, the deletion of ``key``.
 
-    ``route``: the name of the file's route. ``md5``: of its bytes. ``is_new``: the destination has
+    ``route``: the file's. ``md5``: of its bytes. ``is_new``: the destination has
     no such object.
     """
 
     key: str
     file: str | None
-    route: str
+    route: Route
     md5: str
     is_new: bool
 
     @property
     def headers(self) -> dict[str, str]:
-        route = BY_NAME[self.route]
-        return {"Content-Type": route.media, "Cache-Control": CACHE_CONTROL[route.cache]}
+        cache = CACHE_CONTROL[self.route.cache]
+        return {"Content-Type": self.route.media, "Cache-Control": cache}
 
     @property
     def place(self) -> int:
         """The place in the order. Steps of one place may run at once."""
-        rank = RANKS.get(self.route, 0)  # an object of an older release's route goes last
+        rank = RANKS[self.route.name]
         if self.file is None:
             return 3 * len(_PLACES) - rank
         return rank if self.is_new else len(_PLACES) + rank
-
-
-# Pages load these, and they link to nothing.
-_LOADED = (routes.CSS, routes.SCRIPT, routes.SVG, routes.PNG)
-# Texts link to nothing. Records link to pages and texts, and programs begin with records.
-_KINDS = (
-    routes.TEXT,
-    routes.MARKDOWN,
-    routes.ZIP,
-    routes.BYTES,
-    routes.HTML,
-    routes.ATOM,
-    routes.XML,
-    routes.JSON_LINES,
-    routes.JSON,
-)
 
 
 def keys_of(match: Match, *, files_only: bool) -> list[str]:
@@ -64,9 +56,8 @@ def keys_of(match: Match, *, files_only: bool) -> list[str]:
     """
     route = match.route
     has_url = route in READ_ROUTES and route.url not in ("/", f"/{route.file}")
-    if files_only or not has_url:
-        return [match.file]
-    return [match.file, match.url.removeprefix("/")]
+    keys = [match.file, match.url.removeprefix("/")]
+    return keys if has_url and not files_only else keys[:1]
 
 
 def match_key(key: str) -> Match | None:
@@ -79,13 +70,15 @@ def _place(route: Route) -> tuple[int, ...]:
     """The place of a route among others of its part of the order.
 
     Ordered by scope, as in the table: a list links to repos, and a repo to its versions. Within a
-    scope, texts come first, then pages, then records. Then come more parameters or deeper URLs: an
-    address links to those below it, as a repo's record links to its versions'.
+    scope, texts come first, which link to nothing, then pages, feeds and lists of lines, and
+    records, with which programs begin. Then come more parameters or deeper URLs: an address links
+    to those below it, as a repo's record links to its versions'.
     """
-    if route.media == routes.GZIP:
+    media = route.media
+    if media == routes.GZIP:
         return _place(BY_NAME[route.name.removesuffix("_gzip")])
-    if route.media in _LOADED:
-        return (0,)
+    if media in (routes.CSS, routes.SCRIPT, routes.SVG, routes.PNG):
+        return (0,)  # pages load these, and they link to nothing
     if route.url == "/":
         return (2,)  # readers start here
     if route == BY_NAME["hub"]:
@@ -93,7 +86,9 @@ def _place(route: Route) -> tuple[int, ...]:
     return (
         1,
         get_args(Scope).index(route.scope),
-        _KINDS.index(route.media),
+        media == routes.JSON,
+        media in (routes.ATOM, routes.XML, routes.JSON_LINES),
+        media == routes.HTML,
         -route.file.count("{"),
         -route.url.count("/"),
     )

@@ -1,29 +1,25 @@
 """A deployment: compare the site with the objects of a destination, and change what differs."""
 
 import contextlib
+import hashlib
 import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import NamedTuple, Protocol
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from builder.model.errors import OperatorError, explained
 from builder.model.matching import match_file
-from builder.model.plural import counted
 from builder.model.progress import Progress
-from builder.pipeline.heal import lost_files
+from builder.model.routes import Route
 from builder.store.locks import build_lock, last_build, lock
-from builder.store.site import is_built
+from builder.store.site import Site, mark_of, read_serial
 from operate.deploy.folder import Folder
-from operate.deploy.order import Step, keys_of, match_key
-from operate.deploy.wanted import File, read, wanted
+from operate.deploy.order import File, Step, keys_of, match_key
 
 JOBS = 16
-# A build can change files before they are uploaded. Builds wait for the last attempt.
-ATTEMPTS = 4
-# A URL, even if it lacks a slash. A path with ``./`` before it does not match.
-_has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 _owner_of = re.compile(r"api/v1/(?:repos|users)/([^/.]+)").match
 
 
@@ -54,178 +50,154 @@ def open_destination(name: str, apart_from: Iterable[str] = ()) -> Destination:
     """The destination of a name: ``s3://bucket/prefix``, or a folder's path, which must not overlap
     with the folders ``apart_from``. Raises OperatorError.
     """
-    if not name.strip() or (_has_scheme(name) and not name.startswith("s3://")):
-        raise OperatorError(
-            f"Unknown kind of destination {name!r}. Pass a folder (/var/www/prompts) or "
-            "s3://BUCKET/PREFIX."
-        )
     if name.startswith("s3://"):
         # Loaded late: an optional library, and slow to load.
         from operate.deploy.bucket import Bucket
 
         return Bucket(name)
+    # A URL, even if it lacks a slash. For a path, write `./` before it.
+    if not name.strip() or name.partition("/")[0].endswith(":"):
+        raise OperatorError(
+            f"Unknown kind of destination {name!r}. Pass a folder or s3://BUCKET/PREFIX."
+        )
     folder = Folder(name)
     for other in map(os.path.realpath, apart_from):
         if os.path.commonpath([other, folder.root]) in (other, folder.root):
             raise OperatorError(
-                f"The destination {name} and the folder {other} overlap. Use three separate "
-                "folders for site, state and destination."
+                f"The destination {name} and the folder {other} overlap. Use separate folders."
             )
     return folder
 
 
-class Options(NamedTuple):
-    """``everything``: upload current objects, too. ``no_delete``: keep objects that the site no
-    longer has. ``files_only``: no keys for URLs. ``dry_run``: change nothing.
+@dataclass
+class Deployment:
+    """Brings a destination to the present site. Completed steps stay, and the next run continues.
+
+    ``everything``: upload current objects, too. ``no_delete``: keep objects that the site no longer
+    has. ``files_only``: no keys for URLs. ``dry_run``: change nothing. ``on_wait`` gets the name of
+    the work that has to end first. ``check`` is called before each change, and prevents it by
+    raising. After a run, ``build`` is the build that is deployed, and ``serial`` the site's.
     """
 
+    site: str
+    state: str
+    destination: Destination
     everything: bool = False
     no_delete: bool = False
     files_only: bool = False
     dry_run: bool = False
+    progress: Progress = lambda what, done, total: None
+    on_wait: Callable[[str], None] = lambda what: None
+    check: Callable[[], None] = lambda: None
+    build: int | None = None
+    serial: int | None = None
+    # After a run: the mark of each object, and the site's files.
+    _objects: dict[str, str] = field(default_factory=dict, init=False)
+    _files: dict[str, File] = field(default_factory=dict, init=False)
 
-
-class DeployReport(NamedTuple):
-    """The steps of a deployment, in order, and the numbers of objects that are current, and that
-    are not the site's or not to be deleted.
-    """
-
-    steps: list[Step]
-    current: int
-    left: int
-
-    def counts(self) -> dict[str, int]:
-        """The numbers of new, changed and deleted objects."""
-        puts = [step.is_new for step in self.steps if step.file]
-        new = sum(puts)
-        return {"new": new, "changed": len(puts) - new, "deleted": len(self.steps) - len(puts)}
-
-
-class Deployment:
-    """Brings a destination to the present site. Completed steps stay, and the next run continues.
-    ``on_wait`` gets the name of the work that has to end first. ``check`` is called before each
-    change, and prevents it by raising.
-    """
-
-    def __init__(
-        self,
-        site: str,
-        state: str,
-        destination: Destination,
-        options: Options,
-        progress: Progress = lambda what, done, total: None,
-        on_wait: Callable[[str], None] = lambda what: None,
-        check: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._site, self._state, self._destination = site, state, destination
-        self._options = options._replace(files_only=options.files_only or destination.has_rules)
-        self._progress, self._on_wait, self._check = progress, on_wait, check
-        # After a run: the build that is deployed, the mark of each object, and the site's files.
-        self.build: int | None = None
-        self._objects: dict[str, str] = {}
-        self._files: dict[str, File] = {}
-
-    def run(self, touched: Mapping[int, frozenset[str] | None]) -> DeployReport:
+    def run(self, touched: Mapping[int, frozenset[str] | None]) -> list[Step]:
         """Bring the destination up to date, without a listing if ``touched`` has the files that
-        each build since the last run has changed. Raises OperatorError.
+        each build since the last run has changed; returns the steps in order. Raises OperatorError.
         """
         before, self.build = self.build, None
-        with lock(f"{self._state}/deploy", lambda: self._on_wait("deployment")):
+        with lock(f"{self.state}/deploy", lambda: self.on_wait("deployment")):
             if before is None:
-                self._objects = self._destination.objects()
+                self._objects = self.destination.objects()
                 self._files = self._wanted(None)  # most of the reading, while builds continue
-            for attempt in range(ATTEMPTS):
+            # A build can change files before they are uploaded. Builds wait for the last attempt.
+            for is_last in (False, False, False, True):
                 with contextlib.ExitStack() as held:
-                    held.enter_context(build_lock(self._state, lambda: self._on_wait("build")))
-                    build = last_build(self._state)
+                    held.enter_context(build_lock(self.state, lambda: self.on_wait("build")))
+                    build = last_build(self.state)
                     names = _names(before, build, touched)
                     files = self._wanted(names)
-                    if not is_built(self._site):
+                    serial = read_serial(self.site)
+                    if serial is None:
                         raise OperatorError(
-                            f"No site in {self._site}. Build it: `hubctl build --base-url URL`."
+                            f"No site in {self.site}. Build it: `hubctl build --base-url URL`."
                         )
-                    if names is None and (lost := lost_files(self._state, self._site)):
-                        raise OperatorError(
-                            f"{self._site} has lost {counted(len(lost), 'file')}, such as "
-                            f"{lost[0]}. Run `hubctl build`, and deploy again."
-                        )
-                    if attempt < ATTEMPTS - 1:
+                    if not is_last:
                         held.close()
-                    report = self._plan(names, files)
-                    if self._options.dry_run or self._carry_out(report.steps):
+                    steps = self._plan(names, files)
+                    if self.dry_run or self._carry_out(steps):
                         self._files |= files
-                        self.build = build
-                        return report
-        raise OperatorError(f"{self._site} changes all the time. Stop what writes there, not hub.")
+                        self.build, self.serial = build, serial
+                        return steps
+        raise OperatorError(f"{self.site} changes all the time. Stop what writes there, not hub.")
 
     def _wanted(self, names: Iterable[str] | None) -> dict[str, File]:
-        with explained("read", self._site, "Deploy as the user who builds it.", is_inside=True):
-            return wanted(self._site, names, self._files)
+        """The files that the destination must have: all, or those of ``names`` that exist."""
+        found = {}
+        with explained("read", self.site, "Deploy as the user who builds it.", is_inside=True):
+            for name in Site(self.site).files() if names is None else names:
+                with contextlib.suppress(FileNotFoundError):
+                    file = self._files.get(name)
+                    is_same = file and file.mark == mark_of(os.stat(f"{self.site}/{name}"))
+                    found[name] = file if is_same else self._read(name)[0]
+        return found
 
-    def _plan(self, names: set[str] | None, files: Mapping[str, File]) -> DeployReport:
-        steps, current, left, keys = [], 0, 0, set()
+    def _read(self, name: str) -> tuple[File, bytes]:
+        """A file of the site as it is now, and its bytes. Raises OSError."""
+        with open(f"{self.site}/{name}", "rb") as file:
+            data, mark = file.read(), mark_of(os.fstat(file.fileno()))
+        return File(hashlib.md5(data, usedforsecurity=False).hexdigest(), mark), data
+
+    def _plan(self, names: set[str] | None, files: Mapping[str, File]) -> list[Step]:
+        steps, keys = [], set()
         for key, name, route in self._keys(files):
             keys.add(key)
-            mark = self._objects.get(key)
-            is_same = mark is not None and self._destination.holds(key, mark, files[name])
-            if is_same and not self._options.everything:
-                current += 1
-            else:
-                steps.append(Step(key, name, route, files[name].md5, mark is None))
+            mark, file = self._objects.get(key), files[name]
+            is_same = mark is not None and self.destination.holds(key, mark, file)
+            if not is_same or self.everything:
+                steps.append(Step(key, name, route, file.md5, mark is None))
         # If URLs are no keys, an object with such a name is not the site's.
-        find = match_file if self._destination.has_rules else match_key
-        owners = {found[1] for key in self._objects if (found := _owner_of(key))}
+        find = match_file if self.destination.has_rules else match_key
+        owners = {None, *(found[1] for key in self._objects if (found := _owner_of(key)))}
         gone = self._objects if names is None else [key for key, _, _ in self._keys(names)]
-        for key in (key for key in gone if key in self._objects and key not in keys):
-            found = find(key)
+        for key in () if self.no_delete else gone:
+            found = find(key) if key in self._objects and key not in keys else None
             # A key like that of an owner's page may be any file, such as google0123.html.
-            is_ours = found and (found.route.is_api or found.params.get("owner") in {None, *owners})
-            if is_ours and not self._options.no_delete:
-                steps.append(Step(key, None, found.route.name, "", False))
-            else:
-                left += 1
-        return DeployReport(sorted(steps, key=lambda step: (step.place, step.key)), current, left)
+            if found and (found.route.is_api or found.params.get("owner") in owners):
+                steps.append(Step(key, None, found.route, "", False))
+        return sorted(steps, key=lambda step: (step.place, step.key))
 
-    def _keys(self, files: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    def _keys(self, files: Iterable[str]) -> Iterator[tuple[str, str, Route]]:
+        files_only = self.files_only or self.destination.has_rules
         for name in files:
             if match := match_file(name):
-                for key in keys_of(match, files_only=self._options.files_only):
-                    yield key, name, match.route.name
+                for key in keys_of(match, files_only=files_only):
+                    yield key, name, match.route
 
     def _carry_out(self, steps: list[Step]) -> bool:
         """Do these steps. Returns False if a build has changed a file meanwhile."""
         done, is_same = 0, True
-        try:
-            for _, group in itertools.groupby(steps, lambda step: step.place):
-                for step, mark in _in_parallel(self._do, group):
+        for _, group in itertools.groupby(steps, lambda step: step.place):
+            with ThreadPoolExecutor(JOBS) as pool:
+                # After an error, no step begins that waits.
+                for step, mark in pool.map(self._do, group):
                     if mark:
                         self._objects[step.key] = mark
                     elif step.file:
                         is_same = False
                     else:
                         del self._objects[step.key]
-                    self._progress("Deploying", done := done + 1, len(steps))
-                if not is_same:
-                    break
-        except OperatorError as error:
-            raise OperatorError(
-                f"{error}\n{done:,} of {counted(len(steps), 'object')} were updated before that. "
-                "Readers see no broken links. Run `hubctl deploy` again to continue."
-            ) from error
+                    self.progress("Deploying", done := done + 1, len(steps))
+            if not is_same:
+                break
         return is_same
 
     def _do(self, step: Step) -> tuple[Step, str]:
         """Do a step; returns the object's mark, empty if it is deleted, or if a build has changed
         the file.
         """
-        self._check()
+        self.check()
         if not step.file:
-            self._destination.delete(step.key)
+            self.destination.delete(step.key)
         else:
             with contextlib.suppress(FileNotFoundError):
-                file, data = read(self._site, step.file)
+                file, data = self._read(step.file)
                 if file.md5 == step.md5:
-                    return step, self._destination.put(step, file, data)
+                    return step, self.destination.put(step, file, data)
         return step, ""
 
 
@@ -236,17 +208,3 @@ def _names(
     found = [touched.get(number) for number in range((before or 0) + 1, build + 1)]
     is_unknown = before is None or before > build or None in found
     return None if is_unknown else set().union(*found)
-
-
-def _in_parallel(
-    function: Callable[[Step], tuple[Step, str]], steps: Iterable[Step]
-) -> Iterator[tuple[Step, str]]:
-    """Yields the result for each step as it arrives. After an error nothing more begins; it is
-    raised when steps under way have ended.
-    """
-    with ThreadPoolExecutor(JOBS) as pool:
-        futures = [pool.submit(function, step) for step in steps]
-        try:
-            yield from (future.result() for future in as_completed(futures))
-        finally:
-            pool.shutdown(cancel_futures=True)

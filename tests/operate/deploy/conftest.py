@@ -17,7 +17,7 @@ from builder.model.matching import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from operate.deploy.bucket import RETRIES
-from operate.deploy.run import Deployment, Destination, Options, open_destination
+from operate.deploy.run import Deployment, Destination, open_destination
 from tests.operate.deploy.proxy import Proxy
 from tests.support.catalogues import (
     edit_record,
@@ -71,15 +71,14 @@ class Done(NamedTuple):
     new: int
     changed: int
     deleted: int
-    current: int
-    left: int
 
 
 def deploy_to(destination: Destination, settings: Settings, **options: bool) -> Done:
     """Deploy a site with a state folder of its own."""
     state = f"{settings.state}-deploys"
-    report = Deployment(settings.out, state, destination, Options(**options)).run({})
-    return Done(**report.counts(), current=report.current, left=report.left)
+    steps = Deployment(settings.out, state, destination, **options).run({})
+    kinds = [step.is_new if step.file else None for step in steps]
+    return Done(kinds.count(True), kinds.count(False), kinds.count(None))
 
 
 class S3(NamedTuple):

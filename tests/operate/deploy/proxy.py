@@ -2,7 +2,6 @@
 
 import hashlib
 import http.client
-import ssl
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,28 +21,21 @@ class Seen(NamedTuple):
 
 class Proxy:
     """``before`` is called for each request, from several threads. It may return the status and
-    the code of an error, ``"cut"`` (the connection, without an answer), ``"damage"`` (the answer is
-    that of a service that stored but a part), or None. ``certificate``: the files of
-    a certificate and its key, for TLS.
+    the code of an error, ``"cut"`` (the connection, without an answer), or None.
     """
 
-    def __init__(self, url: str, certificate: tuple[str, str] | None = None) -> None:
+    def __init__(self, url: str) -> None:
         self.upstream = urlsplit(url).netloc
         self.seen: list[Seen] = []
         self.before: Callable[[Seen], tuple[int, str] | str | None] = lambda seen: None
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        self._scheme = "https" if certificate else "http"
-        if certificate:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*certificate)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
     def url(self) -> str:
-        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
+        return f"http://127.0.0.1:{self._server.server_port}"
 
     def count(self, method: str) -> int:
         return sum(seen.method == method for seen in self.seen)
@@ -91,12 +83,11 @@ class Proxy:
                     error = f"<Error><Code>{code}</Code><Message>A &amp; B.</Message></Error>"
                     self.answer(status, {"Content-Type": "application/xml"}, error.encode())
                     return
-                part = hashlib.md5(body[: len(body) // 2]).hexdigest()
-                self.forward(body, {"ETag": part} if trouble == "damage" else {})
+                self.forward(body)
 
             do_GET = do_HEAD = do_PUT = do_DELETE = do
 
-            def forward(self, body: bytes, changed: dict[str, str]) -> None:
+            def forward(self, body: bytes) -> None:
                 upstream = http.client.HTTPConnection(proxy.upstream, timeout=DEADLINE_SECONDS)
                 try:
                     upstream.putrequest(
@@ -109,8 +100,7 @@ class Proxy:
                         upstream.putheader("Content-Length", str(len(body)))
                     upstream.endheaders(body or None)
                     answer = upstream.getresponse()
-                    headers = dict(answer.getheaders()) | changed
-                    self.answer(answer.status, headers, answer.read())
+                    self.answer(answer.status, dict(answer.getheaders()), answer.read())
                 finally:
                     upstream.close()
 

@@ -45,7 +45,7 @@ def test_first_repeated_and_changed(
 
     # Nothing has changed: one listing.
     proxy.seen.clear()
-    assert deploy_to(opened, sites.old).current == len(old)
+    assert deploy_to(opened, sites.old) == (0, 0, 0)
     pages = -(-len(old) // PAGE_KEYS)
     assert pages > 2 and [seen.method for seen in proxy.seen] == ["GET"] * pages
 
@@ -85,10 +85,8 @@ def test_foreign_objects_and_files_only(
     # Objects of the site are repaired, others are left alone.
     s3.client.put_object(Bucket=bucket, Key=f"{PREFIX}ann/review", Body=b"another writer's")
     s3.client.delete_object(Bucket=bucket, Key=f"{PREFIX}top")
-    done = deploy_to(opened, sites.old)
-    within = sum(key.startswith(PREFIX) for key in theirs)
-    assert (done.new, done.changed, done.deleted, done.left) == (1, 1, 0, within)
-    assert deploy_to(opened, sites.old).current == len(old)
+    assert deploy_to(opened, sites.old) == (1, 1, 0)
+    assert deploy_to(opened, sites.old) == (0, 0, 0)
 
     # Without keys for URLs.
     done = deploy_to(opened, sites.old, files_only=True)
@@ -131,7 +129,6 @@ def test_invalid_names(name: str, message: str) -> None:
         ({"AWS_ENDPOINT_URL": "s3.example.org"}, "Invalid AWS_ENDPOINT_URL"),
         ({"AWS_ENDPOINT_URL": "https://s3 example.org"}, "Invalid AWS_ENDPOINT_URL"),
         ({"AWS_ENDPOINT_URL": "ftp://s3.example.org"}, "Invalid AWS_ENDPOINT_URL"),
-        ({"AWS_CA_BUNDLE": "/nowhere.pem"}, "Cannot use .*nowhere"),
     ],
 )
 def test_invalid_settings(
@@ -186,7 +183,7 @@ def test_a_busy_service_that_ends_and_a_deployment_that_is_killed(
 
     proxy.seen.clear()
     proxy.before = lambda seen: "cut" if seen.method == "PUT" and seen.number > 20 else None
-    with pytest.raises(OperatorError, match=r"(?s)Try again when the service answers.*continue"):
+    with pytest.raises(OperatorError, match="Try again when the service answers"):
         deploy_to(opened, sites.new)
     assert broken(look(), by_key) == []
 

@@ -15,9 +15,8 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from operate.deploy import run
 from operate.deploy.folder import Folder
-from operate.deploy.order import Step
-from operate.deploy.run import Deployment, Options
-from operate.deploy.wanted import File
+from operate.deploy.order import File, Step
+from operate.deploy.run import Deployment
 from tests.operate.deploy.conftest import Sites, deploy_to
 from tests.operate.deploy.links import HOME, broken, broken_records, by_rules, links
 from tests.support.catalogues import read_tree, write_version
@@ -120,7 +119,7 @@ def steps(sites: Sites, tmp_path: Path) -> list[Step]:
     """The steps that lead from the old site to the new one."""
     folder = Folder(str(tmp_path / "www"))
     deploy_to(folder, sites.old)
-    return Deployment(sites.new.out, str(tmp_path), folder, Options(dry_run=True)).run({}).steps
+    return Deployment(sites.new.out, str(tmp_path), folder, dry_run=True).run({})
 
 
 def test_any_order_within_a_place_is_right(sites: Sites, steps: list[Step]) -> None:
@@ -177,7 +176,7 @@ def test_publications_and_builds_continue_meanwhile(small: Settings, tmp_path: P
             return mark
 
     is_first_done = False
-    deployment = Deployment(small.out, small.state, Watched(str(root)), Options())
+    deployment = Deployment(small.out, small.state, Watched(str(root)))
     deployment.run({})
     is_first_done = True
     publisher = threading.Thread(target=publish)
