@@ -10,8 +10,9 @@ matter has no description, and the skill's description begins with the title.
 
 import json
 import re
-from decimal import Decimal
 from typing import Any
+
+from builder.text.values import as_text
 
 # In UTF-16 code units, because some readers of skills count these. A longer description is cut.
 SKILL_DESCRIPTION_UNITS_MAX = 1_024
@@ -22,9 +23,6 @@ In the text below the rule, each of these names stands in double braces. Put its
 the user for values that you do not know; where the user has none, use the default.
 
 """
-# YAML 1.2.2 §7.4.2 allows at most 1,024 characters before the colon of a key; longer keys are
-# written with `?`.
-YAML_KEY_CHARS_MAX = 1_000
 
 # Characters that YAML allows only as escapes in quotes. Runs of hyphens or plus signs are escaped,
 # too, because some readers end front matter at the first fence, even within a line.
@@ -36,7 +34,6 @@ _in_quotes = json.JSONEncoder(ensure_ascii=False).encode
 asked_first = re.compile(re.escape(ASKED_FIRST) + r"(?:- `.*\n)+\n---\n\n")
 _space = re.compile(r"\s+")
 _plain = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.,()/' -]*[A-Za-z0-9_.)])?")
-_plain_key = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED = set("y n yes no on off true false null none".split())
 
 
@@ -55,30 +52,28 @@ def with_front(front: dict, text: str) -> str:
 
 
 def skill_parts(record: dict, losses: dict) -> tuple[dict, str]:
-    """The front matter and the text of a skill."""
+    """The front matter and the text of a skill. Front matter has no empty values."""
+    metadata = {
+        "title": record["title"],
+        "author": record["owner"],
+        "version": record.get("version") or record.get("latest_version"),
+        "tags": ", ".join(record["tags"]),
+    }
     front = {
         "name": record.get("name"),
         "description": _use_of(record, losses),
         "license": record["license"],
-        "metadata": _without_empty(
-            {
-                "title": record["title"],
-                "author": record["owner"],
-                "version": _version(record),
-                "tags": ", ".join(record["tags"]),
-            }
-        ),
+        "metadata": {key: value for key, value in metadata.items() if value},
     }
     text = record["body"]
     if record["messages"] is not None:
         losses["roles of messages: they become headings"] = None
-        text = "\n".join(
-            "**" + one["role"].capitalize() + ":**\n\n" + one["content"] + "\n"
-            for one in record["messages"]
-        )
+        parts = ((one["role"].capitalize(), one["content"]) for one in record["messages"])
+        text = "\n".join(f"**{role}:**\n\n{content}\n" for role, content in parts)
     if record["parameters"]:
         losses["the model and parameters"] = None
-    return _without_empty(front), _asked_first(record["variables"]) + text
+    front = {key: value for key, value in front.items() if value}
+    return front, _asked_first(record["variables"]) + text
 
 
 def _use_of(record: dict, losses: dict) -> str:
@@ -88,10 +83,10 @@ def _use_of(record: dict, losses: dict) -> str:
     description = record["description"].strip()
     if not description or not record.get("is_described", True):
         title = record["title"]
-        used = "Use for: " + title + ("" if title.endswith((".", "!", "?")) else ".")
+        used = f"Use for: {title}" + ("" if title.endswith((".", "!", "?")) else ".")
         if not description:
             losses["an empty description: the title takes its place"] = None
-        description = (used + " " + description).strip()
+        description = f"{used} {description}".strip()
     units = description.encode("utf-16-le", "surrogatepass")
     if len(units) > 2 * SKILL_DESCRIPTION_UNITS_MAX:
         losses["a description of more than 1,024 characters: it is cut"] = None
@@ -109,100 +104,48 @@ def _asked_first(variables: list) -> str:
     lines = [ASKED_FIRST]
     for one in variables:
         needed = "required" if one["required"] else "optional"
-        line = "- `" + one["name"] + "` (" + one["type"] + ", " + needed + ")"
         facts = [_space.sub(" ", one["description"].strip())] if one["description"].strip() else []
         for key, fact in (("default", "Default"), ("example", "Example"), ("enum", "One of")):
             if one[key] is not None:
-                facts.append(fact + ": " + _flow(one[key]))
-        lines.append(line + (": " + "; ".join(facts) if facts else "") + "\n")
+                facts.append(f"{fact}: {_flow(one[key])}")
+        about = f": {'; '.join(facts)}" if facts else ""
+        lines.append(f"- `{one['name']}` ({one['type']}, {needed}){about}\n")
     return "".join(lines) + "\n---\n\n"
 
 
 def _flow(value: Any) -> str:
     """A value as JSON, with numbers and texts in the same form as in the rest of the file."""
     if isinstance(value, dict):
-        return "{" + ", ".join(_quoted(key) + ": " + _flow(one) for key, one in value.items()) + "}"
+        return f"{{{', '.join(f'{_quoted(key)}: {_flow(one)}' for key, one in value.items())}}}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    return _quoted(value) if isinstance(value, str) else _scalar(value)
-
-
-def _version(record: dict) -> str | None:
-    return record.get("version") or record.get("latest_version")
-
-
-def _without_empty(values: dict) -> dict:
-    """The values without empty ones. An empty description stays: it shows that there is none."""
-    return {
-        key: value
-        for key, value in values.items()
-        if value not in (None, "", [], {}) or key == "description"
-    }
+        return f"[{', '.join(map(_flow, value))}]"
+    if isinstance(value, str):
+        return _quoted(value)
+    return _number(value) if isinstance(value, float) else json.dumps(value)
 
 
 # YAML -------------------------------------------------------------------------------------------
 
 
-def _mapping(values: dict) -> list[str]:
+def _mapping(values: dict, indent: str = "") -> list[str]:
+    """The lines of a mapping whose values are texts, or mappings of texts."""
     lines = []
     for key, value in values.items():
-        is_plain = _plain_key.fullmatch(key) and key.lower() not in _RESERVED
-        shown = key if is_plain else _quoted(key)
-        is_long = len(shown) > YAML_KEY_CHARS_MAX
-        lines += ["? " + shown] if is_long else []
-        head = ":" if is_long else shown + ":"
-        if _is_nested(value):
-            lines += [head, *_indented(_nested(value))]
+        if isinstance(value, dict):
+            lines += [f"{indent}{key}:", *_mapping(value, indent + "  ")]
         else:
-            lines.append(head + " " + _scalar(value))
+            is_plain = _plain.fullmatch(value) and "---" not in value
+            is_plain = is_plain and value.lower() not in _RESERVED
+            lines.append(f"{indent}{key}: {value if is_plain else _quoted(value)}")
     return lines
-
-
-def _nested(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return _mapping(value)
-    lines = []
-    for item in value:
-        inner = _nested(item) if _is_nested(item) else [_scalar(item)]
-        first, *rest = inner
-        lines += ["- " + first, *_indented(rest)]
-    return lines
-
-
-def _is_nested(value: Any) -> bool:
-    if isinstance(value, dict):
-        return bool(value)
-    return isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value)
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return ["  " + line if line else line for line in lines]
-
-
-def _scalar(value: Any) -> str:
-    """A value on one line."""
-    if isinstance(value, str):
-        is_plain = _plain.fullmatch(value) and "---" not in value and value.lower() not in _RESERVED
-        return value if is_plain else _quoted(value)
-    if isinstance(value, list):
-        items = [_quoted(item) if isinstance(item, str) else _scalar(item) for item in value]
-        return "[" + ", ".join(items) + "]"
-    return _number(value) if isinstance(value, float) else json.dumps(value)
 
 
 def _quoted(text: str) -> str:
-    return _escaped.sub(_escape, _in_quotes(text))
-
-
-def _escape(found: re.Match) -> str:
-    return f"\\u{ord(found.group()):04x}"
+    return _escaped.sub(lambda found: f"\\u{ord(found[0]):04x}", _in_quotes(text))
 
 
 def _number(value: float) -> str:
     """A number as JavaScript writes it, with the point and the sign that YAML 1.1 requires."""
-    if value == int(value) and abs(value) < 1e21:
-        return str(int(value))
-    if 1e-6 <= abs(value) < 1e21:
-        return format(Decimal(repr(value)), "f")
-    mantissa, exponent = repr(value).split("e")
-    return mantissa + ("" if "." in mantissa else ".0") + f"e{int(exponent):+d}"
+    mantissa, sign, exponent = as_text(value).partition("e")
+    point = "" if "." in mantissa else ".0"
+    return f"{mantissa}{point}e{int(exponent):+d}" if sign else mantissa
