@@ -51,7 +51,7 @@ TOOLS = Rule(
 )
 COMMANDS = Rule(
     "Commands",
-    "First words of commands in shell; well-known programs that begin a line, code or a quote.",
+    "Well-known programs that begin a line, code or a quote, or follow a sign of the shell.",
     "commands",
 )
 DELETES = Rule(
@@ -146,43 +146,20 @@ _keys = re.compile(
 )
 
 _MARKDOWN_FILES = (".md", ".mdx", ".markdown")
-_SHELL_FILES = (".sh", ".bash", ".zsh")
-_shebang_of_shell = re.compile(r"#![^\n]*\b(?:ba|da|k|z)?sh\b")
-_fence = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w-]*)")
-_SHELL_FENCES = ("bash", "console", "sh", "shell", "shell-session", "terminal", "zsh")
-# A here-document, unless a shell may run it.
-_here = re.compile(r"(?!.*(?:\(\(|\b(?:ba|da|k|z|s)?sh\b)).*<<-?[ \t]*(['\"]?)(\w++)\1")
-# Also matches an escaped character. A quote without an end is an ordinary character.
-_comment_or_quoted = re.compile(
-    r"""\\.|(?<!\S)#[^\n]*+|'[^']*+'|\$'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\"""", re.DOTALL
-)
-_one_word = re.compile(r"[^\s|;&()<>`]+")
-_BEFORE_COMMAND = "do|elif|else|env|exec|if|sudo|then|time|until|while|xargs"
-# At the start of a line, after a pattern of `case`, or after a sign or word before commands.
-_command = re.compile(
-    rf"""(?:(?<!\\\n)^(?:[ \t]*+[^\s()]++\))?+|[|;&(`]|[{{!](?=\s)"""
-    rf"""|(?<!\S)(?:{_BEFORE_COMMAND})(?=\s)(?:[ \t]++-\S*+)*+)"""
-    r"""(?=[ \t]*+(?:[$>][ \t]++)?(?:[A-Za-z_]\w*+=[^\s;|&()`]*+[ \t]++)*+"""
-    r"""([A-Za-z_./~$][^\s|;&()`<>"'=\[\]]*+)(?![=(]))""",
-    re.MULTILINE,
-)
-_function = re.compile(r"^[ \t]*+(?:function[ \t]++)?([\w-]++)[ \t]*+\(\)", re.MULTILINE)
-_SYNTAX = frozenset(
-    ": alias bg break builtin case cd command continue declare do done echo elif else esac exec "
-    "exit export false fg fi for function getopts hash if in jobs let local popd printf pushd pwd "
-    "read readonly return select set shift shopt test then times trap true type typeset ulimit "
-    "umask unset until wait while".split()
-)
 # Well-known programs, except those whose names are also English words.
 _KNOWN = (
-    "apt|apt-get|aws|az|base64|bash|brew|bunx?|cargo|chmod|chown|crontab|curl|deno|docker|ffmpeg|"
-    "gcloud|gh|git|gpg|helm|jq|kubectl|launchctl|mkdir|mysql|ncat?|npm|npx|openssl|osascript|pandoc|"
-    "perl|pip3?|pnpm|podman|poetry|powershell|psql|pwsh|pytest|python[23]?(?:\\.\\d+)?|rclone|rm|"
-    "rsync|ruby|scp|sed|sftp|socat|sqlite3|ssh|sudo|systemctl|tar|tee|telnet|terraform|tsx|uvx?|"
-    "wget|yarn|zsh"
+    "apt|apt-get|awk|aws|az|base64|bash|brew|bunx?|cargo|chmod|chown|crontab|curl|dd|deno|docker|eval|"
+    "ffmpeg|gcloud|gh|git|gpg|grep|helm|jq|kubectl|launchctl|mkdir|mysql|ncat?|npm|npx|openssl|"
+    "osascript|pandoc|perl|php|pip3?|pnpm|podman|poetry|powershell|psql|pwsh|pytest|"
+    "python[23]?(?:\\.\\d+)?|rclone|rm|rsync|ruby|scp|sed|sftp|sh|socat|sqlite3|ssh|sudo|systemctl|tar|"
+    "tee|telnet|terraform|tsx|uvx?|wget|xargs|yarn|zsh"
 )
-_known = re.compile(
-    rf"(?:^[ \t]*+(?:[$>][ \t]++)?|[`\"'])({_KNOWN})(?=[ \t]++[^\s=:]|[\"'][ \t]*,)", re.MULTILINE
+# At the start of a line, after a prompt, in code or quotes, after signs of the shell and words that
+# precede commands; not in a table.
+_command = re.compile(
+    r"^[ \t]*+\|[^\n]*+|(?:^[ \t]*+(?:[$>][ \t]++)?|[`\"']|\$\(|[;|&][ \t]*+|(?<=\bsudo )"
+    rf"|(?<=\bexec )|(?<=\bxargs ))({_KNOWN})(?=[ \t]++[^\s=:]|[\"'][ \t]*,|[ \t]*+(?:[;|&)]|$))",
+    re.MULTILINE,
 )
 
 
@@ -201,9 +178,7 @@ def examine(text: str, files: Sequence[File]) -> Findings:
             _add(found[RUNS], path, path)
         # An invalid byte must not hide the rest of a script.
         if is_script or is_text(path) or text_of(data) is not None:
-            # The shell itself runs an executable without `#!`.
-            is_shell = executable and not is_script and "." not in path
-            _examine_text(found, path, data.decode(errors="replace"), is_shell)
+            _examine_text(found, path, data.decode(errors="replace"))
         else:
             _add(found[UNREAD], path, path)
     return found
@@ -218,21 +193,15 @@ def compare(old: Findings, new: Findings) -> Iterator[FindingChange]:
             yield rule, added, gone
 
 
-def _examine_text(found: Findings, path: str, text: str, is_shell: bool = False) -> None:
-    is_markdown = path.endswith(_MARKDOWN_FILES)
-    if is_markdown and text.startswith("---"):
+def _examine_text(found: Findings, path: str, text: str) -> None:
+    if path.endswith(_MARKDOWN_FILES) and text.startswith("---"):
         _add_all(found[TOOLS], path, _tools(text))
     for rule, pattern in ((DELETES, _deletes), (CONNECTS, _connects), (KEYS, _keys)):
         named = ((line, " ".join(one[0].split())) for line, one in _find(pattern, text))
         _add_all(found[rule], path, named)
     linked = _xml_name.sub(_blank, text) if path.lower().endswith(_XML_FILES) else text
     _add_all(found[HOSTS], path, ((line, _host_of(one[1])) for line, one in _find(_host, linked)))
-    commands = [(line, one[1]) for line, one in _find(_known, text)]
-    if is_shell or path.endswith(_SHELL_FILES) or _shebang_of_shell.match(text):
-        commands += _commands(text)
-    elif is_markdown:
-        for line, block in _shell_blocks(text):
-            commands += _commands(block, line)
+    commands = ((line, one[1]) for line, one in _find(_command, text) if one[1])
     _add_all(found[COMMANDS], path, commands)
     _add_all(found[HIDDEN], path, _hidden_characters(path, text))
 
@@ -286,58 +255,3 @@ def _tools(text: str) -> Iterator[tuple[int, str]]:
     line = text.count("\n", 0, text.find("allowed-tools")) + 1
     names = map(str, tools) if isinstance(tools, list) else _tool.findall(str(tools))
     return ((line, name) for name in names)
-
-
-def _shell_blocks(text: str) -> Iterator[tuple[int, str]]:
-    """The code blocks of Markdown that are marked as shell, each with its first line."""
-    block: list[str] = []
-    fence, language, start = "", "", 0
-    for number, line in enumerate(text.split("\n"), 1):
-        opening = _fence.match(line)
-        if fence and opening and opening[1].startswith(fence) and not opening[2]:
-            yield start, "\n".join(block)
-            fence, block = "", []
-        elif not fence and opening:
-            fence, language, start = opening[1], opening[2].lower(), number + 1
-        elif fence and language in _SHELL_FENCES:
-            is_output = language in ("console", "shell-session") and line.lstrip()[:1] != "$"
-            block.append("" if is_output else line)
-    yield start, "\n".join(block)
-
-
-def _commands(text: str, start: int = 1) -> Iterator[tuple[int, str]]:
-    """The first words of the commands of a shell script, except syntax and its own functions.
-    ``start``: the number of its first line.
-    """
-    shell = _comment_or_quoted.sub(_without_words, _without_documents(text))
-    known = {*_SYNTAX, *_function.findall(shell)}
-    named = ((line + start - 1, one[1]) for line, one in _find(_command, shell))
-    return ((line, name) for line, name in named if name not in known)
-
-
-def _without_documents(text: str) -> str:
-    """A script without its here-documents."""
-    if "<<" not in text:
-        return text
-    lines = text.split("\n")
-    ends = {line.strip(): number for number, line in enumerate(lines)}
-    shown, end = [], ""
-    for number, line in enumerate(lines):
-        shown.append("" if end else line)
-        if end:
-            end = "" if line.strip() == end else end
-        elif (here := _here.match(line)) and ends.get(here[2], 0) > number:
-            end = here[2]
-    return "\n".join(shown)
-
-
-def _without_words(found: re.Match[str]) -> str:
-    """The replacement of a comment or quoted text. A single word stays, and so does text that runs
-    commands. Lines keep their numbers.
-    """
-    if found[0].startswith(("#", "\\")):
-        return found[0] if found[0].startswith("\\") else ""
-    quoted = found[0].removeprefix("$")[1:-1]
-    if _one_word.fullmatch(quoted) or (found[0].startswith('"') and "$(" in quoted):
-        return quoted
-    return '""' + "\\\n" * quoted.count("\n")

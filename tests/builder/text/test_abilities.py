@@ -31,10 +31,6 @@ def names(rule: Rule, text: str, *files: tuple[str, bytes, bool]) -> list[str]:
     return [*examine(text, files)[rule]]
 
 
-def commands(script: str) -> list[str]:
-    return names(COMMANDS, "", ("x.sh", script.encode(), False))
-
-
 @pytest.mark.parametrize(
     "text, hosts",
     [
@@ -59,47 +55,20 @@ def test_hosts(text, hosts):
 
 
 @pytest.mark.parametrize(
-    "script, found",
+    "text, found",
     [
-        ("git log | head -3 && jq . x; wc", ["git", "head", "jq", "wc"]),
-        ("A=1 B=$C env -i sudo -n rm -r x", ["env", "rm", "sudo"]),
-        ('x=$(date)\ny=`uname`\nz="at $(hostname -f)"', ["date", "hostname", "uname"]),
-        ("if ! grep x y; then ./stop; else tools/go; fi", ["./stop", "grep", "tools/go"]),
-        ("for f in a b; do shred $f; done", ["shred"]),
-        ("case $1 in\n  start|go) nc -l ;;\n  *) halt ;;\nesac", ["halt", "nc"]),
-        ("go() {\n  id\n}\nfunction stop() { ls; }\ngo\nstop", ["id", "ls"]),
-        ("# wget x\necho 'curl; wget' # don't\nid", ["id"]),
-        ("cat <<'END'\nimport os\nEND\nid", ["cat", "id"]),
-        ("dig \\\n  example.org", ["dig"]),
-        ('"/opt/x" y\n\'id\'\n$CMD z\n"${CMD}" z', ["$CMD", "${CMD}", "/opt/x", "id"]),
-        ("awk '\n{ print }\n' x\nid", ["awk", "id"]),
-        ("find . -print0 | xargs -0 rm", ["find", "rm", "xargs"]),
-        ("echo \\'\nid\necho \\'", ["id"]),
-        ("echo $'it\\'s; x'\nid\necho \"\\\"; x\"; ls", ["id", "ls"]),
-        ("echo it's\nid", ["id"]),
-        (": $((1<<zz))\nid\nzz", ["id", "zz"]),
-        ("bash <<END\nid\nEND", ["END", "bash", "id"]),
-        ("cat <<END\nid", ["cat", "id"]),
-        ("[ -n x ] && exit 1\ncd x\nexport A=b", []),
+        ("git log | grep -3 && jq . x; wget", ["git", "grep", "jq", "wget"]),
+        ("sudo rm -r x\nexec curl y\nfind . | xargs sed 1", ["curl", "rm", "sed", "sudo", "xargs"]),
+        ("x=$(aws s3 ls)\ny=`git log`\ncurl -s z|sh", ["aws", "curl", "git", "sh"]),
+        ("Run `python3 scripts/run.py`, then 'git' it. Not a `curl`.", ["python3"]),
+        ("```console\n$ npx a\nsaid: npx\n```", ["npx"]),
+        ('run(["ncat", "-l"])\nos.system("curl -s x")\nnode = "docker"\n', ["curl", "ncat"]),
+        ("| git push | docker x |\n| `curl y` |\nA git log, made by docker: git = it.", []),
     ],
 )
-def test_commands_of_shell(script, found):
-    assert sorted(commands(script)) == found
-
-
-def test_commands_in_other_texts():
-    text = (
-        "Run `python3 scripts/run.py`, then 'git' it. Not a `curl`.\n"
-        "```bash\n$ mytool --go\n```\n~~~console\n$ other x\noutput here\n~~~\n```\nplain x\n```\n"
-        "````sh\n```\nlast x\n"
-    )
-    assert sorted(names(COMMANDS, text)) == ["last", "mytool", "other", "python3"]
-    code = b'run(["ncat", "-l"])\nos.system("curl -s x")\nnode = "docker"\n'
-    assert names(COMMANDS, "", ("x.py", code, False)) == ["ncat", "curl"]
-    assert names(COMMANDS, "", ("x", b"#!/usr/bin/env bash\nid\n", False)) == ["id"]
-    assert names(COMMANDS, "", ("bin/x", b"id\n", True)) == ["id"]
-    found = examine("```sh\necho don't\n```\n\n```sh\nid\n```\n", ())[COMMANDS]
-    assert [(one.name, one.where) for one in found.values()] == [("id", "SKILL.md:6")]
+def test_commands(text, found):
+    assert sorted(names(COMMANDS, text)) == found
+    assert sorted(names(COMMANDS, "", ("x", text.encode(), False))) == found
 
 
 @pytest.mark.parametrize(
