@@ -34,8 +34,8 @@ def stats() -> None:
 def ingest_logs(state: str, out: str, base_url: str | None, logs: tuple[str, ...]) -> None:
     """Count the pulls in access logs (- is standard input).
 
-    Reads the combined format, which nginx and `hubctl serve --access-log` write, and Caddy's JSON,
-    also packed with gzip. A pull is counted once, so logs may overlap, repeat, and come in any
+    Reads the combined format, which nginx and `hubctl serve --access-log` write, also packed with
+    gzip. A pull is counted once, so logs may overlap, repeat, and come in any
     order. If one log cannot be read, nothing is counted.
 
     The hub stores no addresses, only keyed hashes, for 35 days. Then the day is closed, and later
@@ -70,7 +70,7 @@ def _say_what_is_undone(outcome: Outcome) -> None:
     """Print on standard error what to do about lines that were not counted."""
     if outcome.malformed:
         say(
-            "Malformed: unknown format, no address or no time. The first one is "
+            "Malformed: not the combined format, no address or no time. The first one is "
             f"{outcome.first_malformed}."
         )
     if outcome.closed:

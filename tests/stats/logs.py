@@ -1,7 +1,6 @@
 """Makes lines of access logs for tests, letter by letter, and days to count by."""
 
 import gzip
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,28 +30,6 @@ def line(
     return (
         f'{client} - - [{moment}] "{method} {target} HTTP/1.1" {status} 512 "-" "{agent}"\n'
     ).encode()
-
-
-def caddy_line(
-    target: str = RAW,
-    *,
-    ts: float = float(NOW),
-    status: int = 200,
-    agent: str = "curl/8.0.1",
-    **addresses: str,
-) -> bytes:
-    """A line as Caddy writes it; ``remote_ip``, ``client_ip`` as given."""
-    request = {
-        **(addresses or {"remote_ip": "192.0.2.7"}), "remote_port": "40000", "proto": "HTTP/2.0",
-        "method": "GET", "host": "hub.example", "uri": target,
-        "headers": {"Accept": ["*/*"], "User-Agent": [agent]},
-    }  # fmt: skip
-    entry = {
-        "level": "info", "ts": ts, "logger": "http.log.access.log0", "msg": "handled request",
-        "request": request, "user_id": "", "duration": 0.0001, "size": 512, "status": status,
-        "resp_headers": {"Server": ["Caddy"]},
-    }  # fmt: skip
-    return json.dumps(entry).encode() + b"\n"
 
 
 def count(

@@ -18,7 +18,7 @@ from builder.stats.counter import KEPT_DAYS
 from builder.stats.ingest import Outcome, client_of, ingest
 from builder.stats.log_files import LINE_BYTES_MAX, lines_of
 from builder.stats.pulls import PULLS_FILE, PullCounts, Pulls
-from tests.stats.logs import DAY, NOW, PACKERS, RAW, TODAY, caddy_line, count, counts, line
+from tests.stats.logs import DAY, NOW, PACKERS, RAW, TODAY, count, counts, line
 from tests.support.depth import searching
 from tests.support.servers import wait_until
 
@@ -39,9 +39,8 @@ def test_one_pull_a_client_repo_and_day(tmp_path):
         line(client="192.0.2.8"),
         line(OTHER_RAW),
         line(seconds=NOW - DAY),
-        caddy_line(),
     )
-    assert outcome == only(counted=4, repeated=4)
+    assert outcome == only(counted=4, repeated=3)
     assert counts(tmp_path) == {
         "ann/story": PullCounts(3, ((TODAY - 1, 1), (TODAY, 2))),
         "bob/poem": PullCounts(1, ((TODAY, 1),)),
@@ -60,17 +59,16 @@ def test_days_are_those_of_utc(tmp_path):
     [
         *[([line(status=status)], {"counted": 1}) for status in (200, 206, 304)],
         *[
-            ([line(status=status), caddy_line(status=status)], {"other": 2})
+            ([line(status=status)], {"other": 1})
             for status in (201, 204, 301, 400, 404, 416, 429, 499, 500, 503)
         ],
         *[([line(method=method)], {"other": 1}) for method in ("HEAD", "POST", "OPTIONS", "PURGE")],
         (
-            [line(agent="Googlebot/2.1"), caddy_line(agent="bingbot/2.0"), line()],
+            [line(agent="Googlebot/2.1"), line(agent="bingbot/2.0"), line()],
             {"counted": 1, "bots": 2},
         ),
         ([line(seconds=NOW + DAY), line(seconds=NOW + DAY + 1)], {"counted": 1, "future": 1}),
-        ([caddy_line(ts=1e300)], {"future": 1}),
-        ([line(), caddy_line(OTHER_RAW), line()], {"counted": 2, "repeated": 1}),
+        ([line(), line(OTHER_RAW), line()], {"counted": 2, "repeated": 1}),
         ([], {}),
     ],
 )
@@ -289,17 +287,13 @@ def test_lines_up_to_the_limit_are_whole(tmp_path):
 # Counting is a set ------------------------------------------------------------------------------
 
 
-def line_of(is_caddy: bool, client: str, days: int, target: str, agent: str, status: int) -> bytes:
-    if is_caddy:
-        at = float(NOW - days * DAY)
-        return caddy_line(target, remote_ip=client, ts=at, agent=agent, status=status)
+def line_of(client: str, days: int, target: str, agent: str, status: int) -> bytes:
     return line(target, client=client, seconds=NOW - days * DAY, agent=agent, status=status)
 
 
 some_lines = st.lists(
     st.builds(
         line_of,
-        st.booleans(),
         st.sampled_from(["192.0.2.7", "::ffff:192.0.2.7", "192.0.2.8", "2001:db8::1", "bad"]),
         st.integers(-2, KEPT_DAYS),
         st.sampled_from([RAW, OTHER_RAW, "/api/v1/repos/ann/story.json", "/top"]),

@@ -1,13 +1,11 @@
-"""Lines of logs as entries: every format, and what is none."""
-
-import json
+"""Lines of logs as entries, and what is none."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.stats.log_lines import OTHER, LogLine, parse_line, parse_time
-from tests.stats.logs import NOW, caddy_line, line
+from builder.stats.log_lines import LogLine, parse_line, parse_time
+from tests.stats.logs import NOW, line
 
 
 @pytest.mark.parametrize(
@@ -79,42 +77,11 @@ def test_what_a_client_sends_cannot_pass_for_another_field():
         '1.2.3.4 - - [2026-11-21T13:00:00Z] "GET / HTTP/1.1" 200 12 "-" "x"\n',
         '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 12 "-" "cut of',
         '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1',
-        "{",
-        "{}",
-        '{"ts":1,"status":"200","request":{}}',
-        '{"ts":"2026-11-21T12:00:00Z","status":200,"request":{"method":"GET","uri":"/"}}',
-        '{"ts":1,"status":200,"request":{"method":"GET","uri":"/"}}',  # no address
-        '{"ts":null,"status":200,"request":{"method":"GET","uri":"/","remote_ip":"::1"}}',
+        '{"ts":1,"status":200,"request":{"method":"GET","uri":"/","remote_ip":"::1"}}',
     ],
 )
 def test_malformed(line):
     assert parse_line(line.encode()) is None
-
-
-def test_caddy():
-    assert parse_line(caddy_line("/a?b")) == LogLine(
-        "192.0.2.7", float(NOW), "GET", "/a?b", 200, "curl/8.0.1"
-    )
-
-
-def test_caddy_tells_the_reader_behind_a_trusted_proxy():
-    behind = caddy_line(remote_ip="10.0.0.1", client_ip="2001:db8::5")
-    assert parse_line(behind).client == "2001:db8::5"
-
-
-def test_caddy_without_an_agent():
-    entry = json.loads(caddy_line())
-    del entry["request"]["headers"]
-    assert parse_line(json.dumps(entry).encode()).agent == ""
-
-
-@pytest.mark.parametrize(
-    "line",
-    ['{"level":"info","ts":1669032000.1,"msg":"serving initial configuration"}',
-     '{"level":"error","ts":1669032000.1,"logger":"tls","msg":"x","error":"y"}'],
-)  # fmt: skip
-def test_caddys_other_lines_are_not_malformed(line):
-    assert parse_line(line.encode()) is OTHER
 
 
 @pytest.mark.parametrize(
@@ -124,8 +91,6 @@ def test_caddys_other_lines_are_not_malformed(line):
         "21/Nov/2026:13:30:00 +0130",
         "20/Nov/2026:23:00:00 -1300",
         "22/Nov/2026:02:00:00 +1400",
-        float(NOW),
-        NOW + 0.999,
     ],
 )
 def test_times(time):
@@ -136,7 +101,7 @@ def test_times(time):
     "time",
     ["31/Feb/2026:12:00:00 +0000", "21/Xyz/2026:12:00:00 +0000", "21/Nov/2026:24:00:00 +0000",
      "00/Nov/2026:12:00:00 +0000", "21/Nov/0000:12:00:00 +0000", "21/Nov/2026:12:00:00 +9999",
-     "", "yesterday", float("inf"), float("nan")],
+     "", "yesterday"],
 )  # fmt: skip
 def test_no_times(time):
     assert parse_time(time) is None
@@ -144,15 +109,15 @@ def test_no_times(time):
 
 @pytest.mark.parametrize(
     "line",
-    [b'{"x":' + b"[" * 500_000, b'{"x":' * 100_000, b"[" * 500_000, b"a " * 300_000,
+    [b"[" * 500_000, b"a " * 300_000,
      b'1.2.3.4 - - [21/Nov/2026:12:00:00 +0000] "GET /' + b"\\x22" * 200_000],
-    ids=["lists", "objects", "brackets", "spaces", "escapes"],
+    ids=["brackets", "spaces", "escapes"],
 )  # fmt: skip
 def test_lines_that_are_made_to_be_hard(line):
     assert parse_line(line) is None
 
 
-@given(st.binary(max_size=300) | st.binary(max_size=80).map(lambda data: b'{"ts":' + data))
+@given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(data):
     entry = parse_line(data)
     assert entry is None or isinstance(entry, LogLine)
