@@ -1,6 +1,5 @@
 """``hubctl stats``: counts pulls from access logs."""
 
-from functools import partial
 from urllib.parse import urlsplit
 
 import click
@@ -12,7 +11,7 @@ from builder.stats.ingest import Outcome, ingest
 from builder.stats.pulls import PULLS_FILE
 from builder.store.site import read_hub
 from cli.options import base_url_option, out_option, state_option
-from cli.standard_error import say, say_waiting
+from cli.standard_error import say
 
 HINT = "`hubctl serve` shows the counts within seconds. Without it, run `hubctl build`."
 
@@ -53,7 +52,7 @@ def ingest_logs(state: str, out: str, base_url: str | None, logs: tuple[str, ...
             "address with --base-url."
         )
     base_path = urlsplit(base_url or hub.base_url).path
-    outcome = ingest(logs, state, base_path, on_wait=partial(say_waiting, "ingestion"))
+    outcome = ingest(logs, state, base_path)
     # On standard output: a nightly job can discard that and mail standard error.
     click.echo(
         f"{counted(outcome.lines, 'line')}: {counted(outcome.counted, 'pull')} counted, "

@@ -11,8 +11,6 @@ yet is open until the end of the ingestion that counts it.
 import contextlib
 import secrets
 import sqlite3
-import time
-from collections.abc import Callable
 from hashlib import blake2b
 from typing import Self
 
@@ -23,8 +21,9 @@ KEPT_DAYS = 35
 # This many pulls are collected before the database checks which are new.
 BATCH_PULLS = 50_000
 # The longest wait for readers at the end. After that, deleted data stays on disk until a later run.
-WIPE_SECONDS = 3.0
+WIPE_MILLISECONDS = 3_000
 
+# Short, because SQLite cannot be interrupted while it waits.
 _WAIT_MILLISECONDS = 200
 _BATCH = """
 CREATE TEMP TABLE batch (
@@ -54,15 +53,13 @@ class Counter:
     everything is counted and on disk; if the block raises or the process dies, nothing is.
 
     ``today`` decides which days are closed at the end (whole days since 1970-01-01 UTC, like all
-    days here). If another ingestion is running, ``on_wait`` is called once, and this one waits for
-    its end.
+    days here). If another ingestion is running, this one waits for its end.
     All methods may raise OperatorError.
     """
 
-    def __init__(self, folder: str, today: int, on_wait: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, folder: str, today: int) -> None:
         self._file = pulls_file(folder)
         self._oldest_kept = today - KEPT_DAYS
-        self._on_wait = on_wait
         self._salts: dict[int, bytes | None] = {}
         self._batch: dict[tuple[int, int], str] = {}
         #: The numbers of new and of known pulls; valid right after the block.
@@ -123,19 +120,13 @@ class Counter:
         # In memory, because a mark beside its repo would reveal more than in the stored table.
         self._db.execute("PRAGMA temp_store = MEMORY")
         self._db.execute(_BATCH)
-        self._db.execute("PRAGMA busy_timeout = 0")
-        has_called = False
+        self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
         while not self._db.in_transaction:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 if sqlite.primary_code(error) != sqlite3.SQLITE_BUSY:
                     raise
-                if not has_called:
-                    self._on_wait()
-                    has_called = True
-                    # Short, because SQLite cannot be interrupted while it waits.
-                    self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
 
     def _flush(self) -> None:
         with self._file.telling():
@@ -167,13 +158,9 @@ class Counter:
         # Deleted data is overwritten only when the whole write-ahead log is checkpointed into the
         # database (SQLite's documentation of wal_checkpoint). That takes a moment without readers
         # and writers.
-        self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
-        deadline = time.monotonic() + WIPE_SECONDS
-        while not self.is_wiped:
-            ((is_busy, _, _),) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self.is_wiped = not is_busy
-            if time.monotonic() > deadline:
-                break
+        self._db.execute(f"PRAGMA busy_timeout = {WIPE_MILLISECONDS}")
+        ((is_busy, _, _),) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.is_wiped = not is_busy
 
     def _note_ingestion(self) -> None:
         if self.counted or self._serial == 1:

@@ -2,7 +2,7 @@
 
 import ipaddress
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -49,22 +49,16 @@ class Outcome:
 
 
 def ingest(
-    paths: Sequence[str],
-    state: str,
-    base_path: str,
-    *,
-    now: float | None = None,
-    on_wait: Callable[[], None] = lambda: None,
+    paths: Sequence[str], state: str, base_path: str, *, now: float | None = None
 ) -> Outcome:
     """Count the pulls in logs into the database of a state folder: all of them or none.
 
     ``base_path`` is that of the site's URL, as in Settings. ``now`` is epoch seconds, by default
-    the present. ``on_wait`` is called once if another ingestion has to end first. Raises
-    OperatorError.
+    the present. Raises OperatorError.
     """
     now = time.time() if now is None else now
     outcome, targets = Outcome(), Targets(base_path)
-    with Counter(state, int(now // DAY_SECONDS), on_wait) as counter:
+    with Counter(state, int(now // DAY_SECONDS)) as counter:
         for path in paths:
             for number, line in enumerate(lines_of(path), 1):
                 kind = _take(line, counter, targets, now + FUTURE_SECONDS_MAX)

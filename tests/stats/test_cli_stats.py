@@ -53,7 +53,7 @@ def test_the_sum_for_people(folder):
 
 
 def test_a_reader_that_stays_is_reported(folder, monkeypatch):
-    monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
+    monkeypatch.setattr(counter, "WIPE_MILLISECONDS", 0)
     ingest(folder)
     with Pulls(f"{folder}/state"):
         # A new line gives the command something to store.

@@ -15,7 +15,7 @@ from builder.stats import counter
 from builder.stats.counter import BATCH_PULLS, Counter
 from builder.stats.pulls import PULLS_FILE, PullCounts, Pulls
 from tests.stats.logs import NOW, RAW, TODAY, count, counts, line
-from tests.support.servers import DEADLINE_SECONDS, PROJECT, Process, clean_environment
+from tests.support.servers import DEADLINE_SECONDS, PROJECT, clean_environment
 
 OTHER_RAW = "/api/v1/repos/bob/poem/raw"
 
@@ -78,7 +78,7 @@ def test_a_copy_that_went_another_way_is_known_by_its_nonces(tmp_path):
 
 
 def test_a_reader_sees_one_moment(tmp_path, monkeypatch):
-    monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
+    monkeypatch.setattr(counter, "WIPE_MILLISECONDS", 0)
     count(tmp_path, line())
     with Pulls(str(tmp_path / "state")) as pulls:
         count(tmp_path, line(client="192.0.2.8"), line(OTHER_RAW))
@@ -113,7 +113,7 @@ def test_an_error_counts_nothing(tmp_path):
 
 
 def test_what_root_makes_belongs_to_the_owner_of_the_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
+    monkeypatch.setattr(counter, "WIPE_MILLISECONDS", 0)
     state = tmp_path / "state"
     state.mkdir()
     if os.geteuid() == 0:
@@ -182,8 +182,7 @@ def test_a_place_that_cannot_be_used(tmp_path):
 INGEST = f"""
 import sys
 from builder.stats.ingest import ingest
-sys.exit(0 if ingest(["-"], sys.argv[1], "", now={NOW}, on_wait=lambda: print("waits", flush=True))
-         else 1)
+sys.exit(0 if ingest(["-"], sys.argv[1], "", now={NOW}) else 1)
 """
 
 
@@ -221,23 +220,6 @@ def test_killed_when_it_makes_the_database(tmp_path):
         assert pulls.serial() == 0
     assert count(tmp_path, line()).counted == 1
     assert [each.name for each in state.iterdir()] == [PULLS_FILE]
-
-
-def test_two_at_once_take_turns(tmp_path):
-    log = tmp_path / "other.log"
-    log.write_bytes(line() + line(OTHER_RAW))
-    with Counter(str(tmp_path / "state"), TODAY) as first:
-        first.add(TODAY, b"x", "ann/story")
-        second = Process(
-            sys.executable, "-c", INGEST.replace('"-"', repr(str(log))), str(tmp_path / "state"),
-            env=clean_environment(PYTHONPATH=str(PROJECT)),
-        )  # fmt: skip
-        second.wait_for_line("waits")
-        assert counts(tmp_path) == {}
-    assert second.wait() == 0
-    assert {repo: each.total for repo, each in counts(tmp_path).items()} == {
-        "ann/story": 2, "bob/poem": 1,
-    }  # fmt: skip
 
 
 def test_many_make_the_database_at_once(tmp_path):
