@@ -19,7 +19,7 @@ from cli.stores import open_store
 from publisher.accounts.copying import copy_accounts
 from publisher.accounts.database import Database
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.write.rendering import render
+from publisher.write.durable import render
 
 
 @click.group()

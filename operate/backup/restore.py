@@ -31,7 +31,7 @@ from operate.backup.take import DATABASES, MARKS, STREAM, backups_in
 from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.write.rendering import render
+from publisher.write.durable import render
 from publisher.write.synced_files import remove
 
 

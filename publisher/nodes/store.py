@@ -161,13 +161,9 @@ class Shared(FolderStore):
         else:
             super().write_withdrawal(owner, name, [], sync=False)
 
-    def replace_profile(
-        self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
-    ) -> None:
+    def replace_profile(self, owner: str, data: bytes) -> None:
         def work() -> None:
-            self._begin_turn()
-            if may():
-                self._commit(owner, owner, [_profile(owner, data)], by_owner=True)
+            self._commit(owner, owner, [_profile(owner, data)], by_owner=True)
 
         self._decide(owner, owner, work, by_owner=True)
 

@@ -7,6 +7,7 @@ its limit.
 
 import io
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -31,27 +32,19 @@ _strong_tag = re.compile(r'"([^"]*)"')
 
 
 class Incoming(NamedTuple):
-    """A well-formed request to publish. ``body`` has its bytes as they were sent. ``left_out``:
-    warnings about what its ZIP has beside the version.
+    """A well-formed request to publish, or to change a label. ``body`` has its bytes as they were
+    sent. ``left_out``: warnings about what its ZIP has beside the version.
     """
 
-    draft: Draft
+    draft: Draft | LabelDraft | LabelRemoval
     body: bytes
     key: str | None
-    if_match: str | None
-    left_out: list[str]
+    if_match: str | None = None
+    left_out: Sequence[str] = ()
 
     def warn(self, warnings: list[str]) -> list[str]:
         """These warnings and those of the request."""
         return bounded([*self.left_out, *warnings])
-
-
-class LabelRequest(NamedTuple):
-    """A well-formed request to change a label. ``body`` has its bytes as they were sent."""
-
-    draft: LabelDraft | LabelRemoval
-    body: bytes
-    key: str | None
 
 
 def bearer_token(authorization: str | None) -> str | None:
@@ -119,7 +112,7 @@ def _wrong_form(fault: str) -> RequestError:
     )
 
 
-def read_label_change(request: Request) -> LabelRequest:
+def read_label_change(request: Request) -> Incoming:
     """Reads and checks a request to move a label (PUT) or to remove it (DELETE, which needs no
     body).
 
@@ -129,14 +122,13 @@ def read_label_change(request: Request) -> LabelRequest:
         body = _read_body(request, VISITOR_BYTES_MAX, _LESS)
         if body:
             _check_media_type(request)
-        draft: LabelDraft | LabelRemoval = parse_change(LabelRemoval, body)
     else:
         body = read_json_body(request, VISITOR_BYTES_MAX, _LESS)
-        draft = parse_change(LabelDraft, body)
+    draft = parse_change(LabelRemoval if request.method == "DELETE" else LabelDraft, body)
     if "If-Match" in request.headers:
         message = "is for publications: send the version that you expect as `expected`, in the body"
         raise validation_failed(Detail("If-Match", message))
-    return LabelRequest(draft, body, _read_key(request))
+    return Incoming(draft, body, _read_key(request))
 
 
 def _read_key(request: Request) -> str | None:
@@ -175,29 +167,25 @@ def _check_encoding(request: Request) -> None:
 
 
 def _read_body(request: Request, bytes_max: int, advice: str) -> bytes:
-    if (request.content_length or 0) > bytes_max:
-        raise _too_large(bytes_max, advice)
     is_chunked = "chunked" in request.headers.get("Transfer-Encoding", "").lower()
     # A server that accepts chunks ends the stream after the last one. Not every server announces
     # that, and without it, Flask would read no body at all.
     stream = request.environ["wsgi.input"] if is_chunked else request.stream
     body = bytearray()
+    is_too_large = (request.content_length or 0) > bytes_max
     try:
-        while len(body) <= bytes_max:
+        while not is_too_large:
             part = stream.read(bytes_max + 1 - len(body))
             if not part:
                 return bytes(body)
             body += part
+            is_too_large = len(body) > bytes_max
     except Exception as error:
         # Each server raises errors of its own for invalid chunks and closed connections.
         raise RequestError(
             "invalid_json", "The body arrived incomplete. Send the request again."
         ) from error
-    raise _too_large(bytes_max, advice)
-
-
-def _too_large(bytes_max: int, advice: str) -> RequestError:
-    return RequestError(
+    raise RequestError(
         "content_too_large", f"The request is larger than {bytes_max:,} bytes: {advice}."
     )
 

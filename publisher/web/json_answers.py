@@ -63,7 +63,10 @@ def monitored(found: dict[str, Any], *, is_well: bool) -> Response:
 
 
 def error_answer(frame: Frame, error: Exception) -> Response:
-    shown = _tell(error)
+    shown = _as_request_error(error)
+    g.fields["code"] = shown.code
+    if shown.status >= 500:
+        g.failure = error  # for the log
     if isinstance(error, TooManyKept):
         g.headers["Retry-After"] = str(error.wait_seconds)
     is_for_readers = is_compare_url(request.path)
@@ -77,15 +80,6 @@ def error_answer(frame: Frame, error: Exception) -> Response:
     if isinstance(error, MethodNotAllowed):
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
     return response
-
-
-def _tell(error: Exception) -> RequestError:
-    """Returns the error to answer with. The log gets the cause where the client is not at fault."""
-    shown = _as_request_error(error)
-    g.fields["code"] = shown.code
-    if shown.status >= 500:
-        g.failure = error
-    return shown
 
 
 def _envelope(shown: RequestError) -> Response:

@@ -27,7 +27,7 @@ from publisher.web.json_answers import json_answer
 from publisher.web.token_check import TokenCheck, client, refuse
 from publisher.write.check import check as check_draft
 from publisher.write.decision import Terms
-from publisher.write.idempotency import IdempotencyKey, fingerprint
+from publisher.write.idempotency import fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.next_version import NO_STEP, Step, propose_step
 from publisher.write.publish import Published, publish
@@ -55,12 +55,10 @@ class _Publishing:
         self._file_bytes = service.settings.file_bytes
 
     def publish(self, owner: str, name: str) -> Response:
-        g.publication = "version"
-        _note_repo(owner, name)
+        _begin("version", owner, name)
         check = partial(self._service.rights.check_may_publish, name=name)
         actor = self._tokens.admit(owner, check)
-        names.check_possible_owner(owner)
-        names.check_repo(name)
+        _check_names(owner, name)
         body = read_publication(request, self._file_bytes)
         incoming = parse_publication(request, body, self._file_bytes)
         g.fields["bytes"] = len(incoming.body)
@@ -68,11 +66,7 @@ class _Publishing:
         if incoming.draft.labels:
             check(actor, labels=incoming.draft.labels)
         mark = fingerprint(owner, name, incoming.if_match, body=incoming.body)
-        terms = Terms(
-            source=actor.token.source,
-            idempotency_key=self._key(actor, incoming.key, mark),
-            quotas=self._service.quotas,
-        )
+        terms = self._terms(actor, incoming.key, mark)
         with self._service.work.publication():
             done = publish(
                 self._service.store, owner, name, incoming.draft, publisher=actor.name, terms=terms
@@ -84,12 +78,10 @@ class _Publishing:
 
     def check(self, owner: str, name: str) -> Response:
         """Returns what the same request would do as a publication."""
-        g.publication = "check"
-        _note_repo(owner, name)
+        _begin("check", owner, name)
         may_publish = partial(self._service.rights.check_may_publish, name=name)
         actor = self._tokens.admit_check(owner, may_publish)
-        names.check_possible_owner(owner)
-        names.check_repo(name)
+        _check_names(owner, name)
         too_long = partial(refuse, reason="Checks from your address took too much time of this hub")
         body = read_publication(request, self._file_bytes)
         with self._service.work.turn(client(), too_long):
@@ -111,22 +103,16 @@ class _Publishing:
 
     def label(self, owner: str, name: str, label: str) -> Response:
         """Moves a label to a version, or removes it."""
-        g.publication = "label"
-        _note_repo(owner, name)
+        _begin("label", owner, name)
         check = partial(self._service.rights.check_may_label, name=name, labels=[label])
         actor = self._tokens.admit(owner, check)
-        names.check_possible_owner(owner)
-        names.check_repo(name)
+        _check_names(owner, name)
         g.fields["label"] = names.check_new_label(label)
         incoming = read_label_change(request)
         g.fields["bytes"] = len(incoming.body)
         actor = self._tokens.admit_again(actor, check)
         mark = fingerprint(owner, name, label, request.method, body=incoming.body)
-        terms = Terms(
-            source=actor.token.source,
-            idempotency_key=self._key(actor, incoming.key, mark),
-            quotas=self._service.quotas,
-        )
+        terms = self._terms(actor, incoming.key, mark)
         done = change_label(
             self._service.store, owner, name, label, incoming.draft, by=actor.name, terms=terms
         )
@@ -134,8 +120,9 @@ class _Publishing:
         self._make_visible(owner, name, f"The label {label} of {owner}/{name}")
         return self._answer_label(done)
 
-    def _key(self, actor: Actor, key: str | None, mark: bytes) -> IdempotencyKey | None:
-        return None if key is None else self._service.idempotency_key(actor.name, key, mark)
+    def _terms(self, actor: Actor, key: str | None, mark: bytes) -> Terms:
+        found = None if key is None else self._service.idempotency_key(actor.name, key, mark)
+        return Terms(source=actor.token.source, idempotency_key=found, quotas=self._service.quotas)
 
     def _make_visible(self, owner: str, name: str, saved: str) -> int:
         """Waits until readers see what was ``saved``."""
@@ -183,7 +170,14 @@ class _Publishing:
         return NO_STEP
 
 
-def _note_repo(owner: str, name: str) -> None:
+def _check_names(owner: str, name: str) -> None:
+    names.check_possible_owner(owner)
+    names.check_repo(name)
+
+
+def _begin(kind: str, owner: str, name: str) -> None:
+    """Notes a request for the metrics and the log."""
+    g.publication = kind
     # A client may send anything as a name, even a token; the log gets only valid names.
     if names.is_name(owner, names.OWNER_CHARS_MAX) and names.is_name(name, names.REPO_CHARS_MAX):
         g.fields |= {"owner": owner, "repo": name}

@@ -7,11 +7,11 @@ from flask import Flask, Request, Response, g, request
 
 from builder.model.answers import TrustedToken
 from builder.model.errors import RequestError
+from builder.model.request_bodies import TrustedExchange
 from builder.model.service_urls import TRUSTED_URL
 from builder.render.envelopes import json_bytes, single
 from publisher.accounts.events import written_by
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
-from publisher.accounts.token import Token
 from publisher.accounts.tokens import format_time
 from publisher.service.parts import Service
 from publisher.trusted.exchange import exchange
@@ -55,13 +55,13 @@ class _Exchange:
 
     def exchange(self) -> Response:
         """Returns a token for a CI job, on its issuer's signature."""
-        id_token, repo = read_exchange(request)
+        sent = read_exchange(request)
         try:
-            job = self._verify(id_token)
+            job = self._verify(sent.token)
             g.fields |= {"issuer": job.issuer, "project": job.project, "run": job.run}
             with written_by("", request.remote_addr or ""):
                 database, accounts = self._service.database, self._service.accounts
-                text, token = exchange(database, accounts, job, repo)
+                text, token = exchange(database, accounts, job, sent.repo)
         except RequestError as error:
             if error.status in (401, 403):
                 FAILED_SIGN_INS.count("ci_job")
@@ -71,20 +71,16 @@ class _Exchange:
         if g.is_counted:
             self._tokens.give_back()
         g.fields |= {"owner": token.owner, "token": token.id}
-        return json_answer(200, single(json_bytes(trusted_token(text, token))))
+        expires_at = format_time(token.expires_at)
+        answer = TrustedToken(text, token.owner, list(token.repos), expires_at)
+        return json_answer(200, single(json_bytes(answer)))
 
 
-def read_exchange(request: Request) -> tuple[str, str]:
-    """Returns the ID token in a request, and its target: ``owner/name``, or ``owner/*``.
+def read_exchange(request: Request) -> TrustedExchange:
+    """Returns the body of a request.
 
     Raises RequestError ``unsupported_media_type``, ``content_too_large``, ``invalid_json``,
     ``validation_failed``; none quotes the ID token.
     """
     body = read_json_body(request, VISITOR_BYTES_MAX, "send only the ID token and the repo")
-    sent = parse_exchange(body)
-    return sent.token, sent.repo
-
-
-def trusted_token(text: str, token: Token) -> TrustedToken:
-    """Returns the answer: a token with its text."""
-    return TrustedToken(text, token.owner, list(token.repos), format_time(token.expires_at))
+    return parse_exchange(body)

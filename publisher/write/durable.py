@@ -38,6 +38,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
+import msgspec
+from msgspec import Struct
+
 from builder.model import content_tree as tree
 from builder.model.errors import OperatorError, RequestError
 from builder.store import content
@@ -54,6 +57,13 @@ _PROFILE_TEMPORARY = ".owner.tmp"
 _FILES_TEMPORARY = ".publish.files.tmp"
 FORMAT_TEXT = f"{FORMAT_NUMBER}\n".encode()
 _THEN = "send the same request again: nothing is saved twice"
+
+
+def render(record: Struct) -> bytes:
+    """Returns a record as JSON that a person can read and diff: indented by two spaces, with a
+    newline at the end.
+    """
+    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
 
 
 class NewVersion(NamedTuple):
@@ -86,7 +96,7 @@ class FolderStore:
     - Any other exception passes at once.
 
     Under ``repo_lock`` nothing runs again: where another machine was first, a write raises
-    RequestError ``version_conflict``. ``replace_profile`` then calls ``may`` again.
+    RequestError ``version_conflict``.
 
     Without ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before it
     acknowledges anything. POSIX lets ``sync`` return early, but Linux waits for the writes
@@ -267,11 +277,8 @@ class FolderStore:
             if sync:
                 synced_files.sync_folder(folder)
 
-    def replace_profile(
-        self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
-    ) -> None:
-        """Replaces an owner's profile by these bytes, only if ``may``, called while no other writer
-        can change it, returns True. Creates the owner's folder. Raises what ``may`` does.
+    def replace_profile(self, owner: str, data: bytes) -> None:
+        """Replaces an owner's profile by these bytes. Creates the owner's folder.
 
         Readers find the old or the new profile, whole: ``rename`` is atomic (POSIX,
         https://pubs.opengroup.org/onlinepubs/9799919799/functions/rename.html). The last of
@@ -282,8 +289,6 @@ class FolderStore:
         with synced_files.telling("save the profile again"), contextlib.ExitStack() as held:
             descriptor = synced_files.lock_folder(folder, lambda: synced_files.make_folder(folder))
             held.callback(os.close, descriptor)
-            if not may():
-                return
             synced_files.unlink(temporary)  # what a crash left
             held.callback(synced_files.unlink, temporary)
             synced_files.write_new(temporary, data)

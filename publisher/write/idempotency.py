@@ -101,7 +101,11 @@ class IdempotencyKey(NamedTuple):
             (self.owner, self.key, int(time.time()), ATTEMPTS_MAX),
         )
         if any(stored != self.fingerprint for stored, *_ in rows):
-            raise _reused()
+            raise RequestError(
+                "idempotency_key_reused",
+                "This Idempotency-Key was used for another request within the last day. Use a new "
+                "key for each publication; to repeat one, send the same body to the same repo.",
+            )
         return sorted((KeptAnswer(*kept) for _, *kept in rows), key=lambda kept: not kept.writes)
 
     def store(self, kept: KeptAnswer) -> None:
@@ -140,11 +144,3 @@ class IdempotencyKey(NamedTuple):
             if not rows:
                 return
         raise TooManyKept(rows[0][0] - now)
-
-
-def _reused() -> RequestError:
-    return RequestError(
-        "idempotency_key_reused",
-        "This Idempotency-Key was used for another request within the last day. Use a new key "
-        "for each publication; to repeat one, send the same body to the same repo.",
-    )

@@ -22,14 +22,10 @@ from builder.store import content
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN
 from publisher.write import gone
-from publisher.write.decision import USUAL, Answer, Decision, Terms, check_repo, decide, no_repo
-from publisher.write.durable import FolderStore
+from publisher.write.decision import USUAL, Decision, Terms, check_repo, decide, no_repo
+from publisher.write.durable import FolderStore, render
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.quotas import Quotas
-from publisher.write.rendering import render
-
-# Changes that are not stored yet: the number and the file of each.
-Events = list[tuple[int, bytes]]
 
 _THEN = "Publish its first version, then label it."
 
@@ -126,19 +122,6 @@ def time_of_next(labels: Labels, now: datetime | None) -> str:
     return max(records.format_time(now or datetime.now(UTC)), last)
 
 
-def write_events(
-    owner: str, name: str, events: Events, kept: KeptAnswer, answer: Answer
-) -> Decision[Answer]:
-    """Returns the decision to write these files of changes, if there are any."""
-    if not events:
-        return Decision(answer, kept, None)
-
-    def write(store: FolderStore, sync: bool) -> None:
-        store.write_events(owner, name, events, sync=sync)
-
-    return Decision(answer, kept, write, Quotas(bytes=sum(len(data) for _, data in events)))
-
-
 def hash_event(root: str, owner: str, name: str, number: int) -> bytes | None:
     """Returns the SHA-256 of the file of a change; None where the file does not exist."""
     with contextlib.suppress(FileNotFoundError):
@@ -197,7 +180,11 @@ def _decide(
     mark = hashlib.sha256(data).digest()
     kept = KeptAnswer(draft.version or "", current, mark, number)
     change = _change(owner, name, move, current, is_unchanged=False)
-    return write_events(owner, name, [(number, data)], kept, change)
+
+    def write(store: FolderStore, sync: bool) -> None:
+        store.write_events(owner, name, [(number, data)], sync=sync)
+
+    return Decision(change, kept, write, Quotas(bytes=len(data)))
 
 
 def _check_expected(draft: LabelDraft | LabelRemoval, label: str, current: str | None) -> None:
@@ -216,14 +203,5 @@ def _check_expected(draft: LabelDraft | LabelRemoval, label: str, current: str |
 def _change(
     owner: str, name: str, move: Move, previous: str | None, is_unchanged: bool
 ) -> LabelChange:
-    return LabelChange(
-        owner=owner,
-        name=name,
-        label=move.label,
-        version=move.version,
-        previous=previous,
-        moved_at=move.at,
-        moved_by=move.by,
-        note=move.note,
-        unchanged=is_unchanged,
-    )
+    what = move.label, move.version, previous, move.at, move.by, move.note
+    return LabelChange(owner, name, *what, is_unchanged)

@@ -7,7 +7,6 @@ has the cases that both pass.
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import chain
 
 from builder.model.errors import cut
 from builder.model.plural import some_of
@@ -79,13 +78,13 @@ class FolderRule:
         kept: list[str] = []
         left: dict[str, str] = {}
         for path, kind in kinds.items():
-            folders = (f"{one}/" for one in folders_of(path))
-            found = ((part, part in environments) for part in folders)
-            why = ((part, self.why_not(part[:-1], FOLDER, is_environment=of)) for part, of in found)
-            own = ((path, self.why_not(path, kind)),)
-            first = next((one for one in chain(why, own) if one[1]), None)
+            why = {
+                folder: self.why_not(folder[:-1], FOLDER, is_environment=folder in environments)
+                for folder in (f"{one}/" for one in folders_of(path))
+            } | {path: self.why_not(path, kind)}
+            first = next((part for part, reason in why.items() if reason), None)
             if first and kind != TEXT:
-                left[first[0]] = first[1]
+                left[first] = why[first]
             else:
                 kept.append(path)
         return kept, left

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from builder.model import names, records
 from builder.model.content_tree import RECORD
-from builder.model.errors import ContentError, Detail, RequestError, bounded
+from builder.model.errors import ContentError, Detail, RequestError, bounded, validation_failed
 from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
 from builder.model.records import METADATA, OwnerFile, Source, StoredFile, VersionFile
@@ -23,12 +23,11 @@ from builder.store import content
 from builder.store.labels import read_moves
 from publisher.write import gone, labels
 from publisher.write.decision import USUAL, Decision, Terms, decide
-from publisher.write.durable import FolderStore, NewVersion
+from publisher.write.durable import FolderStore, NewVersion, render
 from publisher.write.folders import VersionFolder, tell_kept
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.next_version import NO_STEP, Step, check_ordinal, step_after, take_step
 from publisher.write.quotas import Quotas
-from publisher.write.rendering import render, render_version
 from publisher.write.repo import Repo
 from publisher.write.resolve import Metadata, resolve
 
@@ -285,7 +284,8 @@ def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Preview:
         published = _published(repo.owner, repo.name, kept, previous[0], draft, warnings)
         return Preview(Decision(published, kept, None), folder, metadata, previous, NO_STEP)
     if previous and terms.create_only:
-        raise _not_owner(repo)
+        where = f"{repo.owner}/{repo.name}"
+        raise RequestError("not_owner", f"{where} exists, and may not be updated.")
     step = step_after(previous, metadata, draft.content)
     bump, breaking = take_step(draft, step)
     draft, warnings = structs.replace(draft, bump=bump), breaking + warnings
@@ -327,13 +327,17 @@ def _decide_version(
         files=folder.stored or UNSET,
         content_sha256=folder.content_sha256,
     )
-    raw = render_version(record)
+    raw = render(record)
+    if len(raw) > RECORD.bytes_max:
+        message = f"the record would have {len(raw):,} bytes, but {RECORD.bytes_max:,} is the limit"
+        raise validation_failed(Detail("parameters", message))
     kept = _kept(version, repo.latest, raw)
     published = _published(repo.owner, repo.name, kept, record, draft, warnings)
     needs = Quotas(int(repo.is_new), 1, published.size + len(raw) + folder.size)
 
     def write(store: FolderStore, sync: bool) -> None:
-        profile = None if kept.previous_version else _new_profile(published)
+        first = OwnerFile(name=published.owner, joined_at=published.published_at)
+        profile = None if kept.previous_version else render(first)
         new = NewVersion(draft.content.encode(), raw, folder.files)
         where = repo.owner, repo.name, str(version)
         store.write_version(*where, new, profile=profile, sync=sync)
@@ -348,10 +352,6 @@ def _kept(version: Version, previous: Version | None, record: bytes | None) -> K
         previous_version=previous and str(previous),
         record_sha256=record and hashlib.sha256(record).digest(),
     )
-
-
-def _not_owner(repo: Repo) -> RequestError:
-    return RequestError("not_owner", f"{repo.owner}/{repo.name} exists, and may not be updated.")
 
 
 def _check_base(draft: Draft, latest: Version | None) -> None:
@@ -374,7 +374,3 @@ def _is_same(metadata: Metadata, record: VersionFile) -> bool:
 def _encode_fields(values: Metadata | VersionFile) -> bytes:
     fields = [getattr(values, field) for field in METADATA]
     return msgspec.json.encode(fields, order="deterministic")
-
-
-def _new_profile(published: Published) -> bytes:
-    return render(OwnerFile(name=published.owner, joined_at=published.published_at))

@@ -16,7 +16,7 @@ import stat
 import time
 from collections.abc import Iterator
 
-from builder.model.content_tree import LABELS, RECORD, WITHDRAWAL, WITHDRAWN, Kind, in_repo
+from builder.model.content_tree import LABELS, RECORD, WITHDRAWAL, WITHDRAWN, in_repo
 from builder.model.errors import Detail, RequestError
 from builder.model.metrics import LIMITS_HIT
 from builder.store import content
@@ -73,12 +73,9 @@ class QuotaKeeper:
             LIMITS_HIT.count("quota")
             counts = "; ".join(f"{field.removeprefix('quota_')}: {left}" for field, left in details)
             what = "version" if needs.versions else "change of labels"
-            is_new_repo_refused = details[0].field == "quota_repos"
-            advice = (
-                "Publish a new version of a prompt that exists"
-                if is_new_repo_refused
-                else "Publish less"
-            )
+            advice = "Publish less"
+            if details[0].field == "quota_repos":
+                advice = "Publish a new version of a prompt that exists"
             raise RequestError(
                 "validation_failed",
                 f"This {what} exceeds the quota of {owner}: {counts}. {advice}, or ask the "
@@ -130,21 +127,20 @@ def _look(path: str) -> Quotas:
     """
     kinds, size = [], 0
     for inside in ("", f"{LABELS}/", f"{WITHDRAWN}/"):
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            for kind, bytes_of in _sizes(path, inside):
-                kinds.append(kind)
-                size += bytes_of
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(f"{path}/{inside}".rstrip("/")) as entries,
+        ):
+            for entry in entries:
+                if found := in_repo(inside + entry.name):
+                    kinds.append(found[0])
+                    size += _size(entry)
     versions = sum(kind in (RECORD, WITHDRAWAL) for kind in kinds)
     return Quotas(min(versions, 1), versions, size)
 
 
-def _sizes(path: str, inside: str) -> Iterator[tuple[Kind, int]]:
-    """Yields the kind and the bytes of each file, or folder of files, in a repo's folder."""
-    with os.scandir(f"{path}/{inside}".rstrip("/")) as entries:
-        for entry in entries:
-            if found := in_repo(inside + entry.name):
-                is_folder = entry.is_dir(follow_symlinks=False)
-                of = (
-                    statuses_below(entry.path) if is_folder else [entry.stat(follow_symlinks=False)]
-                )
-                yield found[0], sum(one.st_size for one in of if stat.S_ISREG(one.st_mode))
+def _size(entry: os.DirEntry[str]) -> int:
+    """Returns the bytes of a file, or of all files in a folder."""
+    is_folder = entry.is_dir(follow_symlinks=False)
+    found = statuses_below(entry.path) if is_folder else [entry.stat(follow_symlinks=False)]
+    return sum(one.st_size for one in found if stat.S_ISREG(one.st_mode))

@@ -144,13 +144,9 @@ def _complete(variables: list[Variable], found: list[str]) -> tuple[list[Variabl
         raise validation_failed(
             Detail("content", f"uses {len(found)} variables, but {VARIABLES_MAX} is the limit")
         )
+    what = "Declared"
     if len(variables) + len(added) > VARIABLES_MAX:
         variables = [variable for variable in variables if variable.name in found]
-        return variables + added, [
-            f"Ignored declared variables that are not in the text: {', '.join(unused)}."
-        ]
-    if unused:
-        return variables + added, [
-            f"Declared variables that are not in the text: {', '.join(unused)}."
-        ]
-    return variables + added, []
+        what = "Ignored declared"
+    notes = [f"{what} variables that are not in the text: {', '.join(unused)}."] if unused else []
+    return variables + added, notes

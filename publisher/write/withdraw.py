@@ -35,10 +35,9 @@ from publisher.write.decision import (
     decide,
     no_repo,
 )
-from publisher.write.durable import FolderStore
+from publisher.write.durable import FolderStore, render
 from publisher.write.gone import check_label_target, no_version
 from publisher.write.labels import time_of_next
-from publisher.write.rendering import render
 
 _THEN = "Check the owner and the name."
 

@@ -24,10 +24,9 @@ from publisher.web.editor.fields import Errors, WritingError, to_draft
 from publisher.web.editor.files import drafted
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
-from publisher.web.pages.difference import Side, VersionDifference, compare_versions
+from publisher.web.pages.difference import Side, compare_versions
 from publisher.write.decision import Terms
 from publisher.write.folders import tell_kept
-from publisher.write.next_version import Step
 from publisher.write.publish import preview
 from publisher.write.resolve import Metadata
 
@@ -58,28 +57,13 @@ class Choice(NamedTuple):
     is_chosen: bool
 
 
-class PublicationPlan(NamedTuple):
-    """The result that a publication would have.
-
-    ``base`` is None for a first version. ``filled``: the text with the examples filled in;
-    ``is_filled`` is False if that text would be too long. ``difference``: the change from ``base``,
-    or from an empty text. ``changes``: metadata before and after. ``seal`` changes with text, files
-    and metadata.
-    """
-
-    draft: Draft
-    base: Base | None
-    step: Step | None
-    choices: list[Choice]
-    version: Version
-    unchanged: bool
-    warnings: list[str]
-    filled: Markup
-    is_filled: bool
-    is_code: bool
-    difference: VersionDifference
-    changes: list[tuple[str, str, str]]
-    seal: str
+# The result that a publication would have, for the editor's page.
+#
+# ``base`` is None for a first version. ``filled``: the text with the examples filled in;
+# ``is_filled`` is False if that text would be too long. ``difference``: the change from ``base``,
+# or from an empty text. ``changes``: metadata before and after. ``seal`` changes with text, files
+# and metadata.
+PublicationPlan = dict[str, Any]
 
 
 def make_plan(
@@ -107,7 +91,7 @@ def make_plan(
     if base and draft.files is UNSET:
         files = base.files
     mine = Side(f"your {version}", draft.content, metadata.front_matter_bytes, files)
-    return PublicationPlan(
+    return dict(
         draft=draft,
         base=base,
         step=step,

@@ -18,7 +18,6 @@ from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.request_bodies import Draft
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
-from publisher.web.editor.conflict import rebase
 from publisher.web.editor.fields import WritingError, propose_name, to_draft
 from publisher.web.editor.files import add_uploads, faults_of, rows_of
 from publisher.web.editor.page import Page, show_conflict, show_editor
@@ -34,10 +33,9 @@ from publisher.web.editor.values import with_line_feeds
 from publisher.web.editor.writing import (
     Base,
     Writing,
-    decode_writing,
-    encode_writing,
     read_base,
     read_writing,
+    rebase,
 )
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.places import after_login
@@ -190,7 +188,7 @@ class _Editor:
                 "This draft is not there any more: it was published, discarded, or not changed "
                 "for 90 days. Go to My prompts.",
             )
-        return found[0], decode_writing(found[1])
+        return found[0], msgspec.json.decode(found[1], type=Writing)
 
     # Sent forms
 
@@ -286,7 +284,7 @@ class _Editor:
             sent.person,
             (sent.owner, "" if sent.is_new else sent.name),
             title or "Untitled",
-            encode_writing(writing),
+            msgspec.json.encode(writing),
             over=sent.draft,
         )
 

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 from werkzeug.datastructures import MultiDict
 
 from builder.model import names
 from builder.model.names import Version
 from builder.model.records import Variable, VersionFile
 from builder.store import content
-from builder.text.prompts import VARIABLE_NAME, body_of, variable_names
+from builder.text.prompts import VARIABLE_NAME, body_of, parse_document, variable_names
 from builder.text.summary import first_sentence
-from publisher.web.editor.files import FileRow, read_rows, rows_of
+from publisher.web.editor.files import FileRow, read_rows, rebase_rows, rows_of
 from publisher.web.editor.values import show_lines, show_value, with_line_feeds
 from publisher.web.pages.difference import Files, Side, files_of
 from publisher.write.resolve import VARIABLES_MAX
@@ -121,16 +121,6 @@ def read_writing(form: MultiDict[str, str]) -> Writing:
     )
 
 
-def encode_writing(writing: Writing) -> bytes:
-    """Returns the fields as a saved draft holds them."""
-    return msgspec.json.encode(writing)
-
-
-def decode_writing(data: bytes) -> Writing:
-    """Inverse of encode_writing. Raises msgspec.DecodeError."""
-    return msgspec.json.decode(data, type=Writing)
-
-
 def read_base(root: str, owner: str, name: str, version: Version | None = None) -> Base | None:
     """Returns a version, by default the latest; None where it does not exist, or no longer does.
 
@@ -204,3 +194,47 @@ def split_parameters(parameters: dict[str, Any]) -> tuple[dict[str, str], str]:
         others[name] = value
     more = msgspec.json.format(msgspec.json.encode(others), indent=2).decode() if others else ""
     return fields, more
+
+
+# Two people who edited the same version
+
+# Fields that merge independently, each as a whole.
+_FIELDS = ("content", "title", "description", "tags", "license", "more")
+
+
+def rebase(writing: Writing, base: Base | None, latest: Base) -> Writing:
+    """Returns the author's fields as a change of the latest version: fields that equal ``base``
+    become those of the latest, and of a field that both have changed, the author's stays. Without a
+    ``base``, all stay as they are.
+    """
+    changes: dict[str, Any] = {"base_version": str(latest.version), "bump": ""}
+    if base:
+        old, new = base.shown, latest.shown
+        for field in _FIELDS:
+            if getattr(writing, field) == getattr(old, field):
+                changes[field] = getattr(new, field)
+        changes["parameters"] = {
+            name: new.parameters.get(name, "")
+            if writing.parameters.get(name, "") == old.parameters.get(name, "")
+            else writing.parameters.get(name, "")
+            for name in PARAMETERS
+        }
+        text = changes.get("content", writing.content)
+        changes["files"] = rebase_rows(writing.files, old.files, new.files)
+        changes["rows"] = _rebase_rows(writing, old, new, text)
+    return structs.replace(writing, **changes)
+
+
+def _rebase_rows(
+    writing: Writing, old: Writing, new: Writing, text: str
+) -> tuple[VariableRow, ...]:
+    before, after = _by_name(old.rows), _by_name(new.rows)
+    mine = {
+        row.name: after.get(row.name, row) if before.get(row.name) == row else row
+        for row in writing.rows
+    }
+    return rows_for(variable_names(parse_document(text).body), ({**after, **mine}).values())
+
+
+def _by_name(rows: tuple[VariableRow, ...]) -> dict[str, VariableRow]:
+    return {row.name: row for row in rows}

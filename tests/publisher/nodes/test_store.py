@@ -132,6 +132,15 @@ def test_what_was_overtaken_is_decided_again(nodes: Nodes):
     before_next_group(two, lambda: put(one, "between\n"))
     done = put(two, "second\n")
     assert (done.version, done.previous_version) == ("1.0.2", "1.0.1")
+    before_next_group(two, lambda: put(one, "same\n"))
+    assert put(two, "same\n").unchanged
+    before_next_group(two, lambda: label(one, "1.0.0"))
+    assert label(two, "1.0.1").previous == "1.0.0"
+    before_next_group(two, lambda: take_back(one, "1.0.0"))
+    assert take_back(two, "1.0.0").unchanged
+    before_next_group(two, lambda: take_back(one, None))
+    with pytest.raises(RequestError, match="not given again"):
+        put(two, "third\n")
 
 
 def test_all_publications_of_many_at_once_are_there(nodes: Nodes):

@@ -5,29 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.store import content
 from builder.store.check import check
-from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft
 from publisher.write.durable import FolderStore, NewVersion
-from publisher.write.publish import Published, publish
+from tests.publisher.write.acts import REPO, code_of, put, refusal, texts_of
 from tests.support.calls import at, noted_writes, watched
-
-REPO = ("ann", "story")
-
-
-def put(root: str, text: str, **fields: object) -> Published:
-    return publish(
-        FolderStore(root), *REPO, make_draft({"content": text} | fields), publisher="ann"
-    )
-
-
-def texts(root: str) -> list[str]:
-    """The text of each version, read back and checked."""
-    versions = content.list_versions(root, *REPO).versions
-    return [content.read_version(root, *REPO, version)[1] for version in versions]
 
 
 def leftovers(root: str) -> list[str]:
@@ -46,8 +29,8 @@ def test_the_lock_is_of_the_folder_that_is_there(tmp_path: Path):
                 folder.rmdir()
 
     with watched(remove_first):
-        put(str(tmp_path), "One.")
-    assert len(locked) == 2 and texts(str(tmp_path)) == ["One."]
+        put(tmp_path, "One.")
+    assert len(locked) == 2 and texts_of(tmp_path) == ["One."]
 
 
 @pytest.fixture(params=["first", "second"])
@@ -55,7 +38,7 @@ def before(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[st
     """A content folder in which a publication is the repo's first, or its second."""
     if request.param == "first":
         return str(tmp_path), []
-    put(str(tmp_path), "One.")
+    put(tmp_path, "One.")
     return str(tmp_path), ["One."]
 
 
@@ -85,9 +68,9 @@ def test_an_interrupt_at_any_call(before: tuple[str, list[str]]):
                 break
             except KeyboardInterrupt:
                 pass
-        assert texts(root) in (old, new)
+        assert texts_of(root) in (old, new)
         put(root, "Two.")
-        assert list(check(root)) == [] and texts(root) == new
+        assert list(check(root)) == [] and texts_of(root) == new
         restore(root, old)
     assert number > 20
 
@@ -100,12 +83,12 @@ def test_another_text_after_a_crash(tmp_path: Path):
     os.link(folder / "1.0.0.md", folder / ".publish.tmp")
     (folder / "1.0.1.md").write_text("Half")
     put(root, "Two.")
-    assert texts(root) == ["One.", "Two."] and leftovers(root) == []
+    assert texts_of(root) == ["One.", "Two."] and leftovers(root) == []
 
 
 def test_the_order_of_writing(tmp_path: Path):
     with noted_writes(tmp_path) as writes:
-        put(str(tmp_path), "One.")
+        put(tmp_path, "One.")
     temporary = "fsync ann/story/.publish.tmp"
     assert writes == [
         "mkdir ann", "mkdir ann/story", temporary, "link ann/owner.json", "fsync ann", "fsync .",
@@ -113,13 +96,13 @@ def test_the_order_of_writing(tmp_path: Path):
         temporary, "link ann/story/1.0.0.json", "fsync ann/story",
     ]  # fmt: skip
     with noted_writes(tmp_path) as writes:
-        put(str(tmp_path), "Two.")
+        put(tmp_path, "Two.")
     assert writes == [
         temporary, "link ann/story/1.0.1.md",
         temporary, "link ann/story/1.0.1.json", "fsync ann/story",
     ]  # fmt: skip
     with noted_writes(tmp_path) as writes:
-        assert put(str(tmp_path), "Two.").unchanged
+        assert put(tmp_path, "Two.").unchanged
     # The writer may have died before the version was durable.
     assert writes == ["fsync ann/story"]
 
@@ -127,53 +110,43 @@ def test_the_order_of_writing(tmp_path: Path):
 def test_without_sync_nothing_waits(tmp_path: Path):
     calls = []
     with watched(lambda name, _: calls.append(name)):
-        publish(
-            FolderStore(str(tmp_path)),
-            *REPO,
-            make_draft({"content": "x"}),
-            publisher="ann",
-            terms=Terms(sync=False),
-        )
+        put(tmp_path, "x", sync=False)
     assert "link" in calls and "fsync" not in calls
 
 
 def test_short_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:1]))
-    put(str(tmp_path), "One.")
+    put(tmp_path, "One.")
     assert list(check(str(tmp_path))) == []
 
 
 def test_nothing_published_is_overwritten(tmp_path: Path):
     root = str(tmp_path)
     put(root, "One.")
-    with pytest.raises(RequestError) as caught:
-        FolderStore(root).write_version(*REPO, "1.0.0", NewVersion(b"Other.", b"{}"))
-    assert caught.value.code == "version_conflict"
-    assert texts(root) == ["One."] and list(check(root)) == []
+    again = NewVersion(b"Other.", b"{}")
+    assert code_of(FolderStore(root).write_version, *REPO, "1.0.0", again) == "version_conflict"
+    assert texts_of(root) == ["One."] and list(check(root)) == []
 
 
 def test_the_message_says_what_to_do(tmp_path: Path):
-    with pytest.raises(RequestError) as caught:
-        put(str(tmp_path / "missing"), "One.")
-    assert caught.value.code == "storage_unavailable"
-    assert "Create the content folder" in str(caught.value)
+    error = refusal(put, tmp_path / "missing", "One.")
+    assert error.code == "storage_unavailable" and "Create the content folder" in str(error)
     assert not (tmp_path / "missing").exists()
 
 
 def test_a_refused_first_publication_leaves_no_folder(tmp_path: Path):
-    with pytest.raises(RequestError):
-        put(str(tmp_path), "One.", base_version="1.0.0")
+    assert refusal(put, tmp_path, "One.", base_version="1.0.0")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_profile_only_for_a_new_owner(tmp_path: Path):
     root = str(tmp_path)
-    publish(FolderStore(root), "ann", "one", make_draft({"content": "x"}), publisher="ann")
+    put(root, "x", "ann/one")
     profile = content.read_owner(root, "ann")
     assert profile.name == "ann"
     (tmp_path / "ann" / "owner.json").unlink()
-    publish(FolderStore(root), "ann", "two", make_draft({"content": "x"}), publisher="ann")
+    put(root, "x", "ann/two")
     # An owner who already has repos did not join just now, so no profile is written.
     assert content.read_owner(root, "ann") is None
     assert content.list_versions(root, "ann", "two").versions == [Version(1, 0, 0)]
@@ -183,6 +156,5 @@ def test_a_link_is_no_repo(tmp_path: Path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "content" / "ann").mkdir(parents=True)
     (tmp_path / "content" / "ann" / "story").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(RequestError):
-        put(str(tmp_path / "content"), "One.")
+    assert refusal(put, tmp_path / "content", "One.")
     assert list((tmp_path / "elsewhere").iterdir()) == []

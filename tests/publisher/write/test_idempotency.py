@@ -1,7 +1,7 @@
 """A request that is sent again after a crash, at any moment, is published once."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model.errors import RequestError
-from builder.store import content
 from builder.store.check import check
 from publisher.accounts.database import Database
 from publisher.write import idempotency
-from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft
-from publisher.write.durable import FolderStore
 from publisher.write.idempotency import (
     ATTEMPTS_MAX,
     KEPT_SECONDS,
@@ -25,7 +20,8 @@ from publisher.write.idempotency import (
     TooManyKept,
     fingerprint,
 )
-from publisher.write.publish import Published, publish
+from publisher.write.publish import Published
+from tests.publisher.write.acts import code_of, put, texts_of
 from tests.support.calls import watched
 from tests.support.children import dies_at
 from tests.support.clock import Clock, StopClock
@@ -51,21 +47,10 @@ class Store:
         return IdempotencyKey(self.database, owner, key, mark)
 
     def put(self, text: str, key: str | None = "k", repo: str = "ann/story") -> Published:
-        owner, name = repo.split("/")
-        terms = Terms(idempotency_key=self.key(text, key, repo) if key else None)
-        return publish(
-            FolderStore(self.root),
-            owner,
-            name,
-            make_draft({"content": text}),
-            publisher=owner,
-            terms=terms,
-        )
+        return put(self.root, text, repo, idempotency_key=key and self.key(text, key, repo))
 
     def texts(self, repo: str = "ann/story") -> list[str]:
-        where = (self.root, *repo.split("/"))
-        versions = content.list_versions(*where).versions
-        return [content.read_version(*where, version)[1] for version in versions]
+        return texts_of(self.root, repo)
 
     def keys(self) -> list[str]:
         return [key for (key,) in self.database.execute("SELECT key FROM answer ORDER BY key")]
@@ -81,19 +66,6 @@ def store(tmp_path: Path, accounts_place: str) -> Iterator[Store]:
 @pytest.fixture
 def clock(stop_clock: StopClock) -> Clock:
     return stop_clock(idempotency)
-
-
-def refusal(act: Callable[[], object]) -> str:
-    with pytest.raises(RequestError) as caught:
-        act()
-    return caught.value.code
-
-
-def test_again_gives_the_first_answer(store: Store):
-    first = store.put("One.")
-    store.put("Two.", key=None)
-    assert store.put("One.") == first and first.version == "1.0.0"
-    assert store.texts() == ["One.", "Two."]
 
 
 def test_nothing_new_is_an_answer_too(store: Store):
@@ -143,10 +115,10 @@ def test_a_failure_after_the_key_was_kept(store: Store):
             raise OSError(28, "No space left on device")
 
     with watched(fail_once):
-        assert refusal(lambda: store.put("One.")) == "storage_unavailable"
+        assert code_of(store.put, "One.") == "storage_unavailable"
     assert store.keys() == ["k"] and store.texts() == []
     assert not Path(store.root, "ann").exists()
-    assert refusal(lambda: store.put("Two.")) == "idempotency_key_reused"
+    assert code_of(store.put, "Two.") == "idempotency_key_reused"
     assert store.put("One.").version == "1.0.0"
     assert store.put("One.").version == "1.0.0"
 
@@ -194,7 +166,7 @@ def test_a_key_that_another_repo_takes_meanwhile(store: Store):
     assert story.find() == poem.find() == []
     kept = KeptAnswer("1.0.0", None, b"hash")
     story.store(kept)
-    assert refusal(lambda: poem.store(kept)) == "idempotency_key_reused"
+    assert code_of(poem.store, kept) == "idempotency_key_reused"
 
 
 def test_at_once_from_two_processes(tmp_path: Path, accounts_place: str):
@@ -211,7 +183,7 @@ def test_at_once_from_two_processes(tmp_path: Path, accounts_place: str):
 def test_answers_are_kept_a_day(store: Store, clock: Clock):
     store.put("One.")
     clock.now += KEPT_SECONDS - 1
-    assert refusal(lambda: store.put("Two.")) == "idempotency_key_reused"
+    assert code_of(store.put, "Two.") == "idempotency_key_reused"
     clock.now += 1
     assert store.put("Two.").version == "1.0.1"
     # Asking again does not prolong it.

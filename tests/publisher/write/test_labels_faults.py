@@ -12,7 +12,7 @@ import pytest
 from builder.model.errors import HubError, RequestError
 from builder.store.check import check
 from builder.store.labels import read_labels
-from tests.publisher.write.labelling import REPO, move, put, versions
+from tests.publisher.write.acts import REPO, labels_of, move, put
 from tests.support.calls import at, noted_writes, watched
 from tests.support.children import dies_at, processes_at_once
 from tests.support.depth import some_of
@@ -53,11 +53,11 @@ def test_a_call_that_fails(act: str, tmp_path: Path):
         if len(failures) < number:
             break
         # All of the labels have moved, or none; and all if that was said.
-        assert versions(root) in ([wanted] if is_acknowledged else [before, wanted])
+        assert labels_of(root) in ([wanted] if is_acknowledged else [before, wanted])
         assert not [*Path(root).rglob(".*")] or is_acknowledged
-        if versions(root) == before:
+        if labels_of(root) == before:
             ACTS[act](root)
-        assert versions(root) == wanted
+        assert labels_of(root) == wanted
     assert number > 15
 
 
@@ -76,7 +76,7 @@ def test_a_process_that_dies_at_any_call(act: str, tmp_path: Path):
         assert there in ([before, wanted, *halves] if is_dead else [wanted])
         if act != "remove" or there == before:
             ACTS[act](root)
-        assert versions(root) == wanted
+        assert labels_of(root) == wanted
         if not is_dead:
             break
     assert not is_dead and number > 15
@@ -100,7 +100,7 @@ def prepared(folder: Path, act: str) -> str:
 def after(act: str, folder: Path) -> dict[str, str]:
     root = prepared(folder / "right", act)
     ACTS[act](root)
-    return versions(root)
+    return labels_of(root)
 
 
 def test_the_order_of_writing(root: str):

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.errors import ContentError, RequestError
+from builder.model.errors import ContentError
 from builder.model.names import ORDINAL_MAX
 from builder.model.request_bodies import WithdrawalDraft
 from builder.store import content
 from builder.store.check import check
 from builder.store.kept_records import read_kept
 from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft
 from publisher.write.durable import FolderStore
-from publisher.write.publish import publish
 from publisher.write.withdraw import withdraw
+from tests.publisher.write import acts
 from tests.support.calls import watched
 from tests.support.catalogues import edit_record, moment, write_version
 
@@ -30,21 +29,13 @@ def root(tmp_path: Path, settled: None) -> str:
 
 def put(root: str, text: str, **fields: object) -> int:
     """Publish; the number that the record stores."""
-    draft = make_draft({"content": text} | fields)
-    done = publish(FolderStore(root), "ann", "x", draft, publisher="ann", terms=Terms(sync=False))
+    done = acts.put(root, text, "ann/x", sync=False, **fields)
     return json.loads(Path(root, "ann/x", f"{done.version}.json").read_bytes())["ordinal"]
 
 
 def take_back(root: str, version: str | None) -> dict:
-    withdraw(
-        FolderStore(root),
-        "ann",
-        "x",
-        version,
-        WithdrawalDraft(reason="error"),
-        by="ann",
-        terms=Terms(sync=False),
-    )
+    draft, terms = WithdrawalDraft(reason="error"), Terms(sync=False)
+    withdraw(FolderStore(root), "ann", "x", version, draft, by="ann", terms=terms)
     return json.loads(Path(root, f"ann/x/withdrawn/{version or 'all'}.json").read_bytes())
 
 
@@ -80,9 +71,8 @@ def test_a_number_that_a_lower_version_stores_counts_too(root: str):
 
 def test_the_highest_number_is_the_last(root: str):
     write_version(root, "ann", "x", "1.0.0", "One.", ordinal=ORDINAL_MAX)
-    with pytest.raises(RequestError, match="999,999,999, which is the limit") as caught:
-        put(root, "Two.")
-    assert caught.value.code == "version_conflict"
+    error = acts.refusal(put, root, "Two.")
+    assert error.code == "version_conflict" and "999,999,999, which is the limit" in str(error)
 
 
 @pytest.mark.parametrize("ordinal", [0, -1, 1.5, "1", None, ORDINAL_MAX + 1], ids=repr)

@@ -13,7 +13,8 @@ from builder.store import content
 from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.durable import FolderStore
-from publisher.write.publish import Past, Published, publish, publish_past
+from publisher.write.publish import Past, Published, publish_past
+from tests.publisher.write import acts
 
 REPO = ("ann", "story")
 AT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -79,10 +80,9 @@ def test_it_goes_on_after_what_the_caller_has_seen(tmp_path: Path):
 
 
 def test_the_lock_is_held_to_the_end_and_no_longer(tmp_path: Path):
-    draft = make_draft({"content": "Mine."})
     series = publish_past(
         FolderStore(str(tmp_path)), *REPO, past("One.", "Two."), publisher="ann", after=None
     )
     assert next(series).version == "1.0.0"
     series.close()
-    assert publish(FolderStore(str(tmp_path)), *REPO, draft, publisher="ann").version == "1.0.1"
+    assert acts.put(tmp_path, "Mine.").version == "1.0.1"

@@ -5,6 +5,7 @@ import json
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,41 +15,18 @@ from hypothesis import strategies as st
 
 from builder.model import names, records
 from builder.model.content_tree import RECORD
-from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.store import content
 from builder.store.check import check
 from builder.text.prompts import parse_document
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
-from publisher.write.durable import FolderStore
-from publisher.write.publish import Published, preview, publish
+from publisher.write.publish import Published, preview
+from tests.publisher.write import acts
 from tests.support.catalogues import write_owner, write_version
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
-
-
-def put(root: str | Path, text: str, repo: str = "ann/story", now: datetime = NOW, **fields: Any):
-    owner, name = repo.split("/")
-    draft = make_draft({"content": text} | fields)
-    return publish(
-        FolderStore(str(root)),
-        owner,
-        name,
-        draft,
-        publisher=owner,
-        terms=Terms(now=now, sync=False),
-    )
-
-
-def refusal(*args: Any, **fields: Any) -> RequestError:
-    with pytest.raises(RequestError) as caught:
-        put(*args, **fields)
-    return caught.value
-
-
-def versions_of(root: str | Path, repo: str = "ann/story") -> list[str]:
-    return [str(version) for version in content.list_versions(str(root), *repo.split("/")).versions]
+put = partial(acts.put, now=NOW, sync=False)
 
 
 def test_the_first_publication(tmp_path: Path):
@@ -86,7 +64,7 @@ def test_the_record_says_where_front_matter_ends(tmp_path: Path):
     folder = tmp_path / "ann" / "story"
     sizes = [
         json.loads((folder / f"{version}.json").read_bytes())["front_matter_bytes"]
-        for version in versions_of(tmp_path)
+        for version in acts.versions_of(tmp_path)
     ]
     assert sizes == [len(front.encode()), 0]
 
@@ -108,7 +86,7 @@ def test_what_was_published_before_that_was_recorded_is_still_the_same(tmp_path:
      ("ann/story", {"labels": ["prn.v1"]})],
 )  # fmt: skip
 def test_names_that_are_reserved_for_what_is_new(tmp_path: Path, repo: str, fields: dict[str, Any]):
-    error = refusal(tmp_path, "Text.", repo, **fields)
+    error = acts.refusal(put, tmp_path, "Text.", repo, **fields)
     assert (error.code, error.status) == ("name_reserved", 422)
     assert error.details[0].field in ("handle", "name", "tags", "labels")
     assert not content.list_versions(str(tmp_path), *repo.split("/")).versions
@@ -121,8 +99,8 @@ def test_what_has_a_reserved_name_is_published_on(tmp_path: Path):
     )
     done = put(tmp_path, "Two.", "con/nul", tags=["prn", "new"], labels=["aux"])
     assert done.version == "1.0.1" and put(tmp_path, "One.", "con/story").version == "1.0.0"
-    assert refusal(tmp_path, "Three.", "con/nul", tags=["aux"]).code == "name_reserved"
-    assert refusal(tmp_path, "One.", "con/lpt3").code == "name_reserved"
+    assert acts.refusal(put, tmp_path, "Three.", "con/nul", tags=["aux"]).code == "name_reserved"
+    assert acts.refusal(put, tmp_path, "One.", "con/lpt3").code == "name_reserved"
 
 
 def test_a_reserved_tag_of_the_front_matter_is_left_out_with_a_warning(tmp_path: Path):
@@ -170,7 +148,7 @@ def test_nothing_new(tmp_path: Path):
     )
     assert again.unchanged and (again.version, again.previous_version) == ("1.0.1", "1.0.0")
     assert again.changelog == "" and again.published_at == first.published_at
-    assert versions_of(tmp_path) == ["1.0.0", "1.0.1"]
+    assert acts.versions_of(tmp_path) == ["1.0.0", "1.0.1"]
 
 
 def test_metadata_alone_make_a_version(tmp_path: Path):
@@ -191,13 +169,13 @@ def test_no_more_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(names, "VERSIONS_PER_REPO_MAX", 2)
     put(tmp_path, "One.")
     put(tmp_path, "Two.")
-    assert refusal(tmp_path, "Three.").code == "version_conflict"
+    assert acts.refusal(put, tmp_path, "Three.").code == "version_conflict"
     assert put(tmp_path, "Two.").unchanged
 
 
 def test_a_record_that_could_not_be_read_is_refused(tmp_path: Path):
     large = {"a": [0] * (RECORD.bytes_max // 4)}
-    assert refusal(tmp_path, "One.", parameters=large).code == "validation_failed"
+    assert acts.refusal(put, tmp_path, "One.", parameters=large).code == "validation_failed"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -217,7 +195,7 @@ def test_bytes_come_back(written: list[str]):
     with tempfile.TemporaryDirectory() as root:
         for text in written:
             if parse_document(text).fault:
-                assert refusal(root, text).code == "validation_failed"
+                assert acts.refusal(put, root, text).code == "validation_failed"
                 continue
             done = put(root, text)
             version = Version.parse(done.version)
@@ -231,12 +209,12 @@ def test_threads_at_once(tmp_path: Path):
         found = []
         for number in range(5):
             # A refused publication to a repo that is not there yet removes its folder again.
-            refusal(tmp_path, "x", base_version="9.9.9")
+            acts.refusal(put, tmp_path, "x", base_version="9.9.9")
             found.append(put(tmp_path, f"Text {worker}.{number}.").version)
         return found
 
     with ThreadPoolExecutor(8) as pool:
         found = [version for some in pool.map(publish_some, range(8)) for version in some]
-    assert sorted(found, key=Version.parse) == versions_of(tmp_path)
+    assert sorted(found, key=Version.parse) == acts.versions_of(tmp_path)
     assert len(set(found)) == 40
     assert list(check(str(tmp_path))) == []

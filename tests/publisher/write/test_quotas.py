@@ -1,8 +1,8 @@
 """No owner gets more than the quota: not in parallel, not after imports, not after a restart."""
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,21 +12,13 @@ from click.testing import CliRunner
 
 from builder.model.errors import HubError, RequestError
 from builder.model.metrics import LIMITS_HIT
-from builder.store import content
 from builder.store.check import check
 from cli.service_options import Publishing, publishing_options
 from publisher.accounts.database import Database
 from publisher.limits import OPEN_SIGNUP_QUOTAS, default_quotas
-from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft
-from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey
-from publisher.write.publish import Published, publish
-from publisher.write.quotas import (
-    NO_QUOTAS,
-    QuotaKeeper,
-    Quotas,
-)
+from publisher.write.quotas import NO_QUOTAS, QuotaKeeper, Quotas
+from tests.publisher.write import acts
 from tests.support.calls import at, watched
 
 THREADS = 8
@@ -39,28 +31,15 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return str(tmp_path)
 
 
-def put(
-    keeper: QuotaKeeper | None, root: str, repo: str = "ann/story", text: str = "One.", key=None,
-    **more: object,
-) -> Published:  # fmt: skip
-    owner, name = repo.split("/")
-    draft = make_draft({"content": text} | more)
-    return publish(
-        FolderStore(root),
-        owner,
-        name,
-        draft,
-        publisher=owner,
-        terms=Terms(quotas=keeper, idempotency_key=key),
-    )
+def put(keeper: QuotaKeeper | None, root: str, repo: str = "ann/story", text: str = "One.", **more):
+    return acts.put(root, text, repo, quotas=keeper, **more)
 
 
-def refusal(act: Callable[[], object]) -> dict[str, str]:
+def refusal(*args: object, **more: object) -> dict[str, str]:
     """The remainder of each full quota, by field."""
-    with pytest.raises(RequestError) as caught:
-        act()
-    assert caught.value.code == "validation_failed" and "larger quota" in str(caught.value)
-    return dict(caught.value.details)
+    error = acts.refusal(put, *args, **more)
+    assert error.code == "validation_failed" and "larger quota" in str(error)
+    return dict(error.details)
 
 
 def used_bytes(root: str, owner: str = "ann") -> int:
@@ -73,10 +52,10 @@ def used_bytes(root: str, owner: str = "ann") -> int:
 
 def test_repos(root: str):
     keeper = QuotaKeeper(root, Quotas(repos=2))
-    put(keeper, root, "ann/a")
-    put(keeper, root, "ann/b")
+    for repo in ("ann/a", "ann/b"):
+        put(keeper, root, repo)
     before = dict(LIMITS_HIT.samples())["quota",]
-    left = refusal(lambda: put(keeper, root, "ann/c"))
+    left = refusal(keeper, root, "ann/c")
     assert left == {"quota_repos": "0 of 2 left, 1 needed"}
     assert dict(LIMITS_HIT.samples())["quota",] == before + 1
     assert sorted(os.listdir(f"{root}/ann")) == ["a", "b", "owner.json"]
@@ -90,8 +69,8 @@ def test_versions(root: str):
     put(keeper, root, "ann/a", "Two.")
     put(keeper, root, "ann/b")
     left = {"quota_versions": "0 of 3 left, 1 needed"}
-    assert refusal(lambda: put(keeper, root, "ann/a", "Three.")) == left
-    assert refusal(lambda: put(keeper, root, "ann/c")) == left
+    assert refusal(keeper, root, "ann/a", "Three.") == left
+    assert refusal(keeper, root, "ann/c") == left
     # Nothing is written, so nothing is refused.
     assert put(keeper, root, "ann/a", "Two.").unchanged
 
@@ -104,7 +83,7 @@ def test_bytes(root: str):
     put(keeper, root, text="y" * 1000)
     used = used_bytes(root)
     assert used > first + 1000
-    (message,) = refusal(lambda: put(keeper, root, text="z" * first)).values()
+    (message,) = refusal(keeper, root, text="z" * first).values()
     assert message.startswith(f"{2 * first - used:,} of {2 * first:,} left, ")
     assert used_bytes(root) == used
 
@@ -117,13 +96,13 @@ def test_exactly_the_quota_of_bytes(
     files = [{"path": path, "content": path * 1000} for path in paths]
     put(None, elsewhere, files=files)
     size = used_bytes(elsewhere)
-    refusal(lambda: put(QuotaKeeper(root, Quotas(bytes=size - 1)), root, files=files))
+    refusal(QuotaKeeper(root, Quotas(bytes=size - 1)), root, files=files)
     assert not Path(root, "ann").exists()
     keeper = QuotaKeeper(root, Quotas(bytes=2 * size))
     put(keeper, root, files=files)
     assert used_bytes(root) == size
     # The files that a version keeps are copies, and count again.
-    left = refusal(lambda: put(keeper, root, text="More than one."))["quota_bytes"]
+    left = refusal(keeper, root, text="More than one.")["quota_bytes"]
     assert left.startswith(f"{size:,} of {2 * size:,} left")
 
 
@@ -134,8 +113,8 @@ def test_what_else_changes_the_content_counts(root: str):
         put(None, root, "ann/b", text)  # as `hubctl import` and other processes do
     assert put(keeper, root, "ann/b", "Three.").version == "1.0.2"
     full = {"quota_repos": "0 of 2 left, 1 needed", "quota_versions": "0 of 4 left, 1 needed"}
-    assert refusal(lambda: put(keeper, root, "ann/c")) == full
-    assert refusal(lambda: put(QuotaKeeper(root, Quotas(2, 4)), root, "ann/c")) == full
+    assert refusal(keeper, root, "ann/c") == full
+    assert refusal(QuotaKeeper(root, Quotas(2, 4)), root, "ann/c") == full
     for path in Path(root, "ann/b").iterdir():
         path.unlink()
     assert put(keeper, root, "ann/c").version == "1.0.0"
@@ -143,27 +122,21 @@ def test_what_else_changes_the_content_counts(root: str):
 
 def test_a_publication_that_dies_counts_for_nothing(root: str):
     keeper = QuotaKeeper(root, Quotas(repos=1, versions=1))
-    number = 0
-    is_done = False
-    while not is_done:
-        number += 1
-        owner = f"ann-{number}"
-        died = []
+    for number in range(1, 200):
+        owner, died = f"ann-{number}", []
 
         def die(died: list[bool] = died) -> None:
             died.append(True)
             raise OSError(5, "Input/output error")
 
-        try:
-            with watched(at(number, die)):
-                put(keeper, root, f"{owner}/story")
-        except (HubError, OSError):
-            pass
-        is_done = not died
-        there = content.list_versions(root, owner, "story").versions
+        with watched(at(number, die)), contextlib.suppress(HubError, OSError):
+            put(keeper, root, f"{owner}/story")
+        there = acts.versions_of(root, f"{owner}/story")
         assert put(keeper, root, f"{owner}/story").unchanged == bool(there)
-        assert refusal(lambda owner=owner: put(keeper, root, f"{owner}/more"))
-    assert number > 20
+        assert refusal(keeper, root, f"{owner}/more")
+        if not died:
+            break
+    assert not died and number > 20
 
 
 def test_a_refused_request_leaves_its_key_free(root: str, tmp_path_factory):
@@ -171,7 +144,7 @@ def test_a_refused_request_leaves_its_key_free(root: str, tmp_path_factory):
     put(keeper, root)
     with Database(str(tmp_path_factory.mktemp("state"))) as database:
         key = IdempotencyKey(database, "ann", "k", b"mark")
-        assert refusal(lambda: put(keeper, root, text="Two.", key=key))
+        assert refusal(keeper, root, text="Two.", idempotency_key=key)
         assert database.execute("SELECT count(*) FROM answer") == [(0,)]
 
 

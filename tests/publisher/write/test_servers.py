@@ -1,13 +1,10 @@
 """Publications while servers stop, are killed, or share folders: none is lost, none is doubled."""
 
-import fcntl
-import os
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -138,17 +135,3 @@ def test_killed_while_publications_are_under_way(hub: Hub):
 
     run_together(*(partial(publish_on, number) for number in range(PUBLISHERS)), kill_often)
     hub.check(ledger)
-
-
-@contextmanager
-def build_lock(settings: Settings) -> Iterator[Callable[[], int]]:
-    """Hold the lock that builds take; gives a function that counts who waits for it."""
-    with open(f"{settings.state}/build.lock", "rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        inode = f":{os.fstat(file.fileno()).st_ino} "
-
-        def count_waiting() -> int:
-            lines = Path("/proc/locks").read_text().splitlines()
-            return sum(1 for line in lines if "->" in line and inode in line)
-
-        yield count_waiting

@@ -1,30 +1,34 @@
 """Withdrawing: what is stored, what goes, what is refused afterwards."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from builder.model.errors import ContentError, RequestError
-from builder.model.request_bodies import LabelDraft, WithdrawalDraft
-from builder.store import content
+from builder.model.errors import ContentError
+from builder.model.request_bodies import WithdrawalDraft
 from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
-from publisher.write.decision import Terms
-from publisher.write.drafts import make_change, make_draft
+from publisher.write.drafts import make_change
 from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey
-from publisher.write.labels import change_label
-from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.withdraw import Withdrawn, preview, withdraw
+from tests.publisher.write.acts import (
+    NOON,
+    REPO,
+    code_of,
+    labels_of,
+    move,
+    put,
+    refusal,
+    take_back,
+    versions_of,
+)  # fmt: skip
 from tests.support.calls import watched
 from tests.support.catalogues import read_tree
 
-REPO = ("ann", "story")
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECRET = "sk-1234"
 
 
@@ -32,40 +36,10 @@ SECRET = "sk-1234"
 def root(tmp_path: Path) -> str:
     """A content folder with a repo; its versions 1.0.0 to 1.0.2 have a secret in every field."""
     for number in range(3):
-        put(str(tmp_path), f"{SECRET} {number} {{{{{'v' * (number + 1)}}}}}.")
-    terms = Terms(now=NOON)
-    change_label(
-        FolderStore(str(tmp_path)),
-        *REPO,
-        "production",
-        make_change(LabelDraft, {"version": "1.0.1"}),
-        by="ann",
-        terms=terms,
-    )
+        text = f"{SECRET} {number} {{{{{'v' * (number + 1)}}}}}."
+        put(tmp_path, text, changelog=SECRET, title=f"T {text[-9:]}")
+    move(str(tmp_path), "1.0.1")
     return str(tmp_path)
-
-
-def put(root: str, text: str, **options: object) -> Published:
-    draft = make_draft({"content": text, "changelog": SECRET, "title": f"T {text[-9:]}"})
-    return publish(
-        FolderStore(root), *REPO, draft, publisher=options.pop("publisher", "ann"),
-        terms=Terms(**{"now": NOON} | options),
-    )  # fmt: skip
-
-
-def take_back(root: str, version: str | None = "1.0.1", **fields: str) -> Withdrawn:
-    draft = make_change(WithdrawalDraft, {"reason": "secret"} | fields)
-    return withdraw(FolderStore(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON))
-
-
-def code_of(act, *args: object, **options: object) -> tuple[str, str]:
-    with pytest.raises(RequestError) as caught:
-        act(*args, **options)
-    return caught.value.code, str(caught.value)
-
-
-def versions(root: str) -> list[str]:
-    return [*map(str, content.list_versions(root, *REPO).versions)]
 
 
 def test_nothing_that_was_written_in_a_version_stays(root: str):
@@ -87,7 +61,7 @@ def test_nothing_that_was_written_in_a_version_stays(root: str):
         "publisher", "published_at", "sha256", "size", "ordinal",
     }  # fmt: skip
     assert stored["versions"]["1.0.1"]["ordinal"] == 2
-    assert versions(root) == ["1.0.0", "1.0.2"]
+    assert versions_of(root) == ["1.0.0", "1.0.2"]
     assert [*check(root)] == []
 
 
@@ -100,28 +74,24 @@ def test_labels_lose_the_version_and_their_history_says_why(root: str):
     assert newest.note == (
         "Version 1.0.1 was withdrawn on 2026-01-01 because it contained a secret. Use 1.0.2."
     )
-    move = make_change(LabelDraft, {"version": "1.0.1"})
-    code, message = code_of(change_label, FolderStore(root), *REPO, "production", move, by="ann")
-    assert code == "version_withdrawn" and "contained a secret" in message and "1.0.2" in message
-    draft = make_change(LabelDraft, {"version": "1.0.2"})
-    change_label(FolderStore(root), *REPO, "production", draft, by="ann", terms=Terms(now=NOON))
-    assert read_labels(root, *REPO).versions() == {"production": "1.0.2"}
+    error = refusal(move, root, "1.0.1")
+    assert error.code == "version_withdrawn"
+    assert "contained a secret" in str(error) and "1.0.2" in str(error)
+    move(root, "1.0.2")
+    assert labels_of(root) == {"production": "1.0.2"}
 
 
 def test_labels_move_in_the_same_step(root: str):
     done = take_back(root, move_labels="1.0.0")
-    assert (done.move_labels, done.about_labels) == (
-        "1.0.0",
-        "The label production names 1.0.0 now.",
-    )
+    assert done.move_labels == "1.0.0"
+    assert done.about_labels == "The label production names 1.0.0 now."
     labels = read_labels(root, *REPO)
-    assert labels.versions() == {"production": "1.0.0"}
+    assert labels_of(root) == {"production": "1.0.0"}
     newest = labels.history["production"][0]
     assert (newest.version, newest.previous) == ("1.0.0", "1.0.1")
     assert newest.note == "Version 1.0.1 was withdrawn on 2026-01-01 because it contained a secret."
     stored = json.loads(read_tree(root)["ann/story/withdrawn/1.0.1.json"])
     assert stored["withdrawn"]["move_labels"] == "1.0.0"
-    assert [*check(root)] == []
     # Nothing names this version, so there is nothing to move.
     take_back(root, "1.0.2", move_labels="1.0.0")
     assert "move_labels" not in read_tree(root)["ann/story/withdrawn/1.0.2.json"].decode()
@@ -140,40 +110,28 @@ def test_labels_move_only_to_a_version_that_stays(root: str, version, target: st
     if code == "version_withdrawn":
         take_back(root, target)
     before = read_tree(root)
-    draft = make_change(WithdrawalDraft, {"reason": "error", "move_labels": target})
-    with pytest.raises(RequestError) as caught:
-        withdraw(FolderStore(root), *REPO, version, draft, by="ann")
-    assert (caught.value.code, caught.value.details[0].field) == (code, "move_labels")
+    error = refusal(take_back, root, version, move_labels=target)
+    assert (error.code, error.details[0].field) == (code, "move_labels")
     assert read_tree(root) == before
 
 
 def test_what_publications_did_to_labels_stays_known(tmp_path: Path):
     root = str(tmp_path)
     for text, labels in (("One.", ["a", "b"]), ("Two.", ["a"])):
-        publish(
-            FolderStore(root),
-            *REPO,
-            make_draft({"content": text, "labels": labels}),
-            publisher="ann",
-        )
+        put(root, text, labels=labels)
     before = read_labels(root, *REPO).history
     take_back(root, "1.0.0")
-    labels = read_labels(root, *REPO)
-    assert labels.versions() == {"a": "1.0.1"}
-    assert labels.history["a"] == before["a"] and labels.history["b"][1:] == before["b"]
-    assert [*check(root)] == []
+    assert labels_of(root) == {"a": "1.0.1"}
+    after = read_labels(root, *REPO).history
+    assert after["a"] == before["a"] and after["b"][1:] == before["b"]
 
 
 @pytest.mark.parametrize("version", ["1.0.1", None])
 def test_a_preview_writes_nothing_and_says_the_same(root: str, version: str | None):
     before = read_tree(root)
-    draft = make_change(WithdrawalDraft, {"reason": "legal"})
-    planned = preview(root, *REPO, version, draft, by="ann", now=NOON)
+    planned = preview(root, *REPO, version, WithdrawalDraft(reason="legal"), by="ann", now=NOON)
     assert read_tree(root) == before
-    assert (
-        withdraw(FolderStore(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON))
-        == planned
-    )
+    assert take_back(root, version, reason="legal") == planned
 
 
 @pytest.mark.parametrize("version", ["1.0.1", None])
@@ -192,40 +150,36 @@ def test_a_number_is_never_given_again(root: str):
     assert (done.version, done.previous_version) == ("1.0.3", "1.0.1")
     for version in ("1.0.0", "1.0.1", "1.0.3"):
         take_back(root, version)
-    assert versions(root) == [] and [*check(root)] == []
-    assert code_of(
-        publish, FolderStore(root), *REPO, make_draft({"content": "x", "base_version": "1.0.3"}),
-        publisher="ann",
-    )[0] == "base_version_mismatch"  # fmt: skip
+    assert versions_of(root) == [] and [*check(root)] == []
+    assert code_of(put, root, "x", base_version="1.0.3") == "base_version_mismatch"
     done = put(root, "Newer.")
     assert (done.version, done.previous_version) == ("1.0.4", None)
 
 
 def test_a_withdrawn_text_is_refused(root: str, tmp_path: Path):
     take_back(root, "1.0.2")
-    code, message = code_of(put, root, f"{SECRET} 2 {{{{vvv}}}}.")
-    assert code == "version_withdrawn" and "1.0.2" in message and SECRET not in message
+    error = refusal(put, root, f"{SECRET} 2 {{{{vvv}}}}.")
+    assert error.code == "version_withdrawn"
+    assert "1.0.2" in str(error) and SECRET not in str(error)
     assert put(root, "Clean.").version == "1.0.3"
     with Database(str(tmp_path / "state")) as database:
-        text, key = "Keyed.", IdempotencyKey(database, "ann", "k", b"mark")
-        assert put(root, text, idempotency_key=key).version == "1.0.4"
-        take_back(root, "1.0.4")
         key = IdempotencyKey(database, "ann", "k", b"mark")
-        assert code_of(put, root, text, idempotency_key=key)[0] == "version_withdrawn"
+        assert put(root, "Keyed.", idempotency_key=key).version == "1.0.4"
+        take_back(root, "1.0.4")
+        assert code_of(put, root, "Keyed.", idempotency_key=key) == "version_withdrawn"
 
 
 def test_a_withdrawn_text_is_refused_with_other_files_and_a_withdrawn_folder_as_a_whole(root: str):
     def put_files(text: str, *files: str) -> str:
         sent = [{"path": path, "content": path} for path in files]
-        draft = make_draft({"content": text, "files": sent})
-        return publish(FolderStore(root), *REPO, draft, publisher="ann").version
+        return put(root, text, files=sent).version
 
     text = put_files("Alone.")
     folder = put_files("In a folder.", "a", "b")
     for version in (text, folder):
         take_back(root, version)
-    assert code_of(put_files, "Alone.", "a")[0] == "version_withdrawn"
-    assert code_of(put_files, "In a folder.", "b", "a")[0] == "version_withdrawn"
+    assert code_of(put_files, "Alone.", "a") == "version_withdrawn"
+    assert code_of(put_files, "In a folder.", "b", "a") == "version_withdrawn"
     # The cause may be in one of the files.
     assert put_files("In a folder.", "a") == "1.0.5"
     assert put_files("In a folder.") == "1.0.6"
@@ -248,21 +202,11 @@ def test_a_whole_prompt_closes_its_name(root: str):
         "ann/owner.json", "ann/story/labels/1.json", "ann/story/withdrawn/all.json",
     }  # fmt: skip
     assert [*check(root)] == []
-    for act in (
-        lambda: put(root, "New."),
-        lambda: change_label(
-            FolderStore(root),
-            *REPO,
-            "x",
-            make_change(LabelDraft, {"version": "1.0.0"}),
-            by="ann",
-            terms=Terms(now=NOON),
-        ),
-    ):
-        code, message = code_of(act)
-        assert code == "version_withdrawn" and "for legal reasons" in message
+    for act, what in ((put, "New."), (move, "1.0.0")):
+        error = refusal(act, root, what)
+        assert error.code == "version_withdrawn" and "for legal reasons" in str(error)
     assert take_back(root, "1.0.1").unchanged
-    assert code_of(take_back, root, "3.0.0")[0] == "version_not_found"
+    assert code_of(take_back, root, "3.0.0") == "version_not_found"
 
 
 def test_all_versions_one_by_one_and_then_the_prompt(root: str):
@@ -270,7 +214,7 @@ def test_all_versions_one_by_one_and_then_the_prompt(root: str):
         take_back(root, version)
     done = take_back(root, None)
     assert not done.unchanged and done.versions == []
-    assert code_of(put, root, "New.")[0] == "version_withdrawn"
+    assert code_of(put, root, "New.") == "version_withdrawn"
     assert [*check(root)] == []
 
 
@@ -287,22 +231,22 @@ def test_all_versions_one_by_one_and_then_the_prompt(root: str):
 )
 def test_what_is_not_there(root: str, repo: tuple[str, str], version: str | None, code: str):
     before = read_tree(root)
-    draft = make_change(WithdrawalDraft, {"reason": "error"})
-    assert code_of(withdraw, FolderStore(root), *repo, version, draft, by="ann")[0] == code
+    draft = WithdrawalDraft(reason="error")
+    assert code_of(withdraw, FolderStore(root), *repo, version, draft, by="ann") == code
     assert read_tree(root) == before
 
 
 @pytest.mark.parametrize(
-    ("fields", "code", "part"),
+    ("fields", "part"),
     [
-        ({}, "validation_failed", "choose one of error, secret, legal, owner"),
-        ({"reason": "boredom"}, "validation_failed", "must be one of"),
-        ({"reason": "error", "note": "é" * 513}, "validation_failed", "1,024 bytes"),
+        ({}, "choose one of error, secret, legal, owner"),
+        ({"reason": "boredom"}, "must be one of"),
+        ({"reason": "error", "note": "é" * 513}, "1,024 bytes"),
     ],
 )
-def test_reasons_and_notes_are_bounded(fields: dict, code: str, part: str):
-    found, message = code_of(make_change, WithdrawalDraft, fields)
-    assert found == code and part in message
+def test_reasons_and_notes_are_bounded(fields: dict, part: str):
+    error = refusal(make_change, WithdrawalDraft, fields)
+    assert error.code == "validation_failed" and part in str(error)
 
 
 @pytest.mark.parametrize("version", ["1.0.1", None])
@@ -319,7 +263,7 @@ def test_the_next_one_removes_what_a_crash_has_left(root: str, version: str | No
     left = [fault.path for fault in check(root)]
     assert "ann/story/1.0.1.md" in left and "ann/story/1.0.1.json" in left
     # Readers do not see it meanwhile.
-    assert "1.0.1" not in versions(root)
+    assert "1.0.1" not in versions_of(root)
     assert take_back(root, version).unchanged
     assert [*check(root)] == []
 
@@ -327,7 +271,7 @@ def test_the_next_one_removes_what_a_crash_has_left(root: str, version: str | No
 def test_withdrawn_versions_count_but_need_no_room(root: str):
     quotas = QuotaKeeper(root, Quotas(versions=3))
     take_back(root, "1.0.1")
-    assert code_of(put, root, "New.", quotas=quotas)[0] == "validation_failed"
+    assert code_of(put, root, "New.", quotas=quotas) == "validation_failed"
     assert put(root, "New.", quotas=QuotaKeeper(root, Quotas(repos=1, versions=4))).version
 
 
