@@ -1,5 +1,5 @@
 """Nodes of one hub as they run in life: `hubctl serve --database` over PostgreSQL, each
-node with proxies before these two, and a clock of its own.
+node with a proxy before it, and a clock of its own.
 """
 
 import contextlib
@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import requests
@@ -42,41 +41,20 @@ NO_LIMIT = "1000000"
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0"
 
 
-class Services(NamedTuple):
-    """What all nodes share: PostgreSQL with a standby."""
-
-    pair: Pair
-
-    @property
-    def database(self) -> str:
-        """The URL of the database, now."""
-        return self.pair.primary.url("hub")
-
-
-class Proxies(NamedTuple):
-    """Proxies between a node and the services."""
-
-    database: FaultProxy
-
-    def clear(self) -> None:
-        for proxy in self:
-            proxy.set_rules()
-
-
 class Node:
     """A node; its folders outlive its process. ``skew_seconds``: the error of its clock."""
 
     def __init__(
-        self, number: int, folder: Path, services: Services, proxies: Proxies, skew_seconds: int
+        self, number: int, folder: Path, pair: Pair, proxy: FaultProxy, skew_seconds: int
     ) -> None:
         self.number = number
-        self.proxies = proxies
+        self.proxy = proxy
         self.settings: Settings = settings_in(folder, BASE_URL)
         self.url = f"http://127.0.0.1:{free_port()}"
         # Each start is another one: what a process has promised ends with it.
         self.starts = 0
         self._skew = skew_seconds
-        self._services = services
+        self._pair = pair
         self._process: Process | None = None
         self._past: list[str] = []
 
@@ -84,7 +62,7 @@ class Node:
         """Start it; does not wait."""
         command = serve_command(
             self.settings, "--port", str(urlsplit(self.url).port), "--base-url", BASE_URL,
-            "--database", self._proxied("database"),
+            "--database", self._proxied(),
             "--rate-limit", NO_LIMIT, "--publish-limit", NO_LIMIT,
         )  # fmt: skip
         skewed = _skewed(self._skew) if self._skew else {}
@@ -139,7 +117,7 @@ class Node:
         return hub.serial if hub else -1
 
     def wait_ready(self) -> None:
-        """Until it publishes, too. It is started again if it had no services to begin with."""
+        """Until it publishes, too. It is started again if it had no database to begin with."""
         try:
             wait_until(self._is_ready, f"node {self.number}")
         except AssertionError as error:
@@ -159,12 +137,10 @@ class Node:
         runs = [*self._past, *([self._process.text] if self._process else [])]
         return "\n".join(f"--- node {self.number}\n{text[-20_000:]}" for text in runs)
 
-    def _proxied(self, what: str) -> str:
-        """The URL of a service, with the address of the proxy before it."""
-        url = getattr(self._services, what)
-        proxied = url.replace(urlsplit(url).netloc.rpartition("@")[2],
-                              getattr(self.proxies, what).address)  # fmt: skip
-        return f"{proxied}?sslmode=disable" if what == "database" else proxied
+    def _proxied(self) -> str:
+        """The URL of the database, with the address of the proxy before it."""
+        url = database_of(self._pair)
+        return f"{url.replace(_address(url), self.proxy.address)}?sslmode=disable"
 
 
 @functools.cache
@@ -186,18 +162,18 @@ def _skewed(seconds: int) -> dict[str, str]:
 class Cluster:
     """Some nodes, and what their owners sign in with."""
 
-    def __init__(self, nodes: list[Node], services: Services, owners: tuple[str, ...]) -> None:
+    def __init__(self, nodes: list[Node], pair: Pair, owners: tuple[str, ...]) -> None:
         self.nodes = nodes
         self.tokens: dict[str, str] = {}
         self.secrets: dict[str, str] = {}
-        self.services = services
-        self.add_owners(*owners)
+        self.pair = pair
+        self._add_owners(*owners)
 
-    def add_owners(self, *owners: str) -> None:
+    def _add_owners(self, *owners: str) -> None:
         """Owners, each with a token, and with a secret for a cookie with which they are signed in.
         Changes on the pages of accounts are limited for each.
         """
-        with Database(self.services.database) as database:
+        with Database(database_of(self.pair)) as database:
             for owner in owners:
                 Accounts(database).add_owner(owner)
                 self.tokens[owner], _ = Accounts(database).create_token(owner, "test")
@@ -212,18 +188,17 @@ class Cluster:
 
     def fail_over(self) -> None:
         """The primary crashes when its standby has all that can be seen, and that takes over."""
-        pair = self.services.pair
-        pair.standby.start()
-        pair.wait_confirmed()
-        pair.fail_over()
+        self.pair.standby.start()
+        self.pair.wait_confirmed()
+        self.pair.fail_over()
         for node in self.nodes:
-            node.proxies.database.set_upstream(_address(self.services.database))
+            node.proxy.set_upstream(_address(database_of(self.pair)))
 
     def heal(self) -> None:
-        """Start all services and all nodes."""
-        self.services.pair.standby.start()
+        """Start the standby and all nodes."""
+        self.pair.standby.start()
         for node in self.nodes:
-            node.proxies.clear()
+            node.proxy.set_rules()
             if node.is_running:
                 node.resume()
             else:
@@ -262,29 +237,25 @@ def tree(folder: str) -> dict[str, bytes]:
     return found
 
 
-@contextlib.contextmanager
-def running_services() -> Iterator[Services]:
-    with running_pair() as pair:
-        pair.primary.execute("postgres", "CREATE DATABASE hub")
-        yield Services(pair)
+def database_of(pair: Pair) -> str:
+    """The URL of the database that all nodes share, now."""
+    return pair.primary.url("hub")
 
 
 @contextlib.contextmanager
 def running_cluster(
-    folder: Path,
-    services: Services,
-    owners: tuple[str, ...],
-    skews: tuple[int, ...],
+    folder: Path, owners: tuple[str, ...], skews: tuple[int, ...]
 ) -> Iterator[Cluster]:
-    """A node for each of these skews of clocks, in seconds."""
+    """A node for each of these skews of clocks, in seconds, over a PostgreSQL with a standby."""
     with contextlib.ExitStack() as stack:
+        pair = stack.enter_context(running_pair())
+        pair.primary.execute("postgres", "CREATE DATABASE hub")
         nodes = []
         for number, skew in enumerate(skews):
-            proxies = Proxies(stack.enter_context(FaultProxy(_address(services.database))))
-            node = Node(number, folder / f"node-{number}", services, proxies, skew)
-            stack.callback(_end, node)
-            nodes.append(node)
-        cluster = Cluster(nodes, services, owners)
+            proxy = stack.enter_context(FaultProxy(_address(database_of(pair))))
+            nodes.append(Node(number, folder / f"node-{number}", pair, proxy, skew))
+            stack.callback(_end, nodes[-1])
+        cluster = Cluster(nodes, pair, owners)
         began = datetime.now(UTC)
         cluster.heal()
         for node in nodes:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from publisher.accounts.database import Database
 from tests.nodes.client import Client, Notes, Published
-from tests.nodes.cluster import Cluster, Services, running_cluster
+from tests.nodes.cluster import Cluster, database_of, running_cluster
 from tests.nodes.rest import faults, order_faults, resolved
 from tests.nodes.trouble import Trouble
 from tests.support.depth import QUARTER
@@ -83,8 +83,8 @@ class Run:
             client.close()
 
 
-def test_operations_and_trouble(services: Services, tmp_path: Path) -> None:
-    with running_cluster(tmp_path, services, OWNERS, SKEWS) as cluster:
+def test_operations_and_trouble(installed_tools: None, tmp_path: Path) -> None:
+    with running_cluster(tmp_path, OWNERS, SKEWS) as cluster:
         run = Run(cluster, SEED, Trouble(cluster, random.Random(f"{SEED}/trouble")))
         try:
             run.go(OPERATIONS)
@@ -111,7 +111,7 @@ def verdict(cluster: Cluster, run: Run) -> list[Published]:
     root = cluster.nodes[0].settings.content
     assert notes.complaints == []
     assert faults(root, REPOS, notes.published) == []
-    with Database(cluster.services.database) as database:
+    with Database(database_of(cluster.pair)) as database:
         rows = database.execute("SELECT serial, repo, kind, name FROM change ORDER BY serial")
     assert [serial for serial, *_ in rows] == [*range(1, len(rows) + 1)]
     versions = [(serial, repo, name) for serial, repo, kind, name in rows if kind == "version"]

@@ -26,7 +26,7 @@ class Trouble:
             self.heal()
             return
         if self._chance.random() < 0.5:
-            self._cluster.services.pair.cancel_waits()
+            self._cluster.pair.cancel_waits()
         node = self._chance.choice(self._cluster.nodes)
         if not self._left:
             self._left = [
@@ -50,7 +50,7 @@ class Trouble:
         if self._chance.random() < 0.4:
             node.wipe()
         if self._chance.random() < 0.7:
-            node.proxies.clear()
+            node.proxy.set_rules()
             node.start()
 
     def _pause(self, node: Node) -> None:
@@ -60,19 +60,19 @@ class Trouble:
     def _spoil(self, node: Node) -> None:
         faults = self._chance.sample(FAULTS, 2)
         rules = drop_requests(*faults, chance=0.1, seed=self._chance.randrange(10**6))
-        node.proxies.database.set_rules(*rules)
+        node.proxy.set_rules(*rules)
 
     def _lose(self, node: Node) -> None:
         fault = self._chance.choice(["cut", "hang", "lost", "late"])
-        node.proxies.database.set_rules(Rule(fault))
+        node.proxy.set_rules(Rule(fault))
 
     def _crash_primary(self, node: Node) -> None:
-        primary = self._cluster.services.pair.primary
+        primary = self._cluster.pair.primary
         primary.stop()
         primary.start()
 
     def _lose_standby(self, node: Node) -> None:
-        self._cluster.services.pair.standby.stop()
+        self._cluster.pair.standby.stop()
 
     def _fail_over(self, node: Node) -> None:
         self._cluster.fail_over()

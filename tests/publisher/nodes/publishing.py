@@ -1,6 +1,7 @@
 """Publishing through one of several nodes, as tests do it, and what reaches a node when."""
 
 import time
+from datetime import datetime
 
 from builder.model.request_bodies import Draft, LabelDraft, WithdrawalDraft
 from publisher.nodes.store import Shared
@@ -13,21 +14,24 @@ from publisher.write.withdraw import Withdrawn, withdraw
 from tests.publisher.nodes.conftest import LONG, Nodes
 
 
-def put(store: Shared | FolderStore, text: str, name: str = "story", owner: str = "ann", **more):
+def put(store: FolderStore, text: str, name: str = "story", owner: str = "ann", **more):
     draft = Draft(content=text, **more.pop("draft", {}))
     return publish(store, owner, name, draft, publisher=owner, terms=Terms(**more))
 
 
-def label(store: Shared, version: str, key: IdempotencyKey | None = None, **more) -> LabelChange:
-    draft = LabelDraft(version=version, **more)
-    return change_label(
-        store, "ann", "story", "live", draft, by="ann", terms=Terms(idempotency_key=key)
-    )
+def label(
+    store: FolderStore, version: str, key: IdempotencyKey | None = None,
+    now: datetime | None = None, **more,
+) -> LabelChange:  # fmt: skip
+    draft, terms = LabelDraft(version=version, **more), Terms(idempotency_key=key, now=now)
+    return change_label(store, "ann", "story", "live", draft, by="ann", terms=terms)
 
 
-def take_back(store: Shared, version: str | None) -> Withdrawn:
-    draft = WithdrawalDraft(reason="secret")
-    return withdraw(store, "ann", "story", version, draft, by="ann")
+def take_back(
+    store: FolderStore, version: str | None, now: datetime | None = None, **more
+) -> Withdrawn:
+    draft = WithdrawalDraft(reason="secret", **more)
+    return withdraw(store, "ann", "story", version, draft, by="ann", terms=Terms(now=now))
 
 
 def meet(nodes: Nodes, *stores: Shared) -> None:

@@ -16,14 +16,12 @@ from hypothesis import strategies as st
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
-from builder.model.request_bodies import PUBLICATION_BYTES_MAX, WithdrawalDraft
+from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.model.routes import API
 from publisher.accounts.token import LABEL, PUBLISH, READ, make_token
 from publisher.limits import Quotas
-from publisher.write.drafts import make_change
-from publisher.write.durable import FolderStore
-from publisher.write.withdraw import withdraw
 from server import throttle
+from tests.publisher.write.acts import take_back
 from tests.support.calls import once, watched
 from tests.support.clock import StopClock
 from tests.support.hubs import URL, Hub, MakeHub, code_of
@@ -139,34 +137,22 @@ def test_the_difference_has_files(hub: Hub):
     assert "diff --git" not in kept["diff"] and len(kept["files"]) == 2
 
 
-@pytest.mark.parametrize("sent", [{}, {"files": [FILES[2]]}], ids=["kept", "compared"])
-def test_files_that_a_withdrawal_removes_between_two_reads(hub: Hub, sent: dict[str, Any]):
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [({}, "md"), ({}, "files/run.sh"), ({"files": [FILES[2]]}, "files/run.sh")],
+    ids=["text", "kept", "compared"],
+)
+def test_a_withdrawal_between_two_reads_is_seen(hub: Hub, sent: dict[str, Any], read: str):
     done = []
     for text in ("One.", "Two."):
         hub.post({"content": text, "files": [FILES[0]]})
-
-    def withdraw_it() -> None:
-        draft = make_change(WithdrawalDraft, {"reason": "secret"})
-        done.append(
-            withdraw(FolderStore(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
+    with watched(
+        once(
+            "open", f"ann/story/1.0.1.{read}", lambda: done.append(take_back(hub.settings.content))
         )
-
-    with watched(once("open", "ann/story/1.0.1.files/run.sh", withdraw_it)):
+    ):
         data = check(hub, {"content": "Three."} | sent).json["data"]
     assert (data["version"], data["previous_version"]) == ("1.0.2", "1.0.0") and done
-
-
-def test_a_withdrawal_between_two_reads_is_seen(hub: Hub):
-    for text in ("One.", "Two."):
-        hub.post({"content": text})
-
-    def withdraw_it() -> None:
-        draft = make_change(WithdrawalDraft, {"reason": "secret"})
-        withdraw(FolderStore(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
-
-    with watched(once("open", "ann/story/1.0.1.md", withdraw_it)):
-        data = check(hub, {"content": "Three."}).json["data"]
-    assert (data["version"], data["previous_version"]) == ("1.0.2", "1.0.0")
 
 
 def test_what_changes_for_callers(hub: Hub):
@@ -264,15 +250,10 @@ def test_a_strangers_thousand_checks(make_hub: MakeHub, stop_clock: StopClock):
     assert check(hub).status_code == 200
 
 
-def test_the_log_has_no_text(hub: Hub, log: io.StringIO):
+def test_a_check_is_no_publication_and_its_log_has_no_text(hub: Hub, log: io.StringIO):
     check(hub, {"content": "A private thought.", "changelog": "My diary."})
     (line,) = map(json.loads, log.getvalue().splitlines())
     assert (line["event"], line["repo"], line["version"]) == ("check", "story", "1.0.0")
-    assert "thought" not in log.getvalue()
-    assert "diary" not in log.getvalue()
-
-
-def test_a_check_is_no_publication(hub: Hub):
-    check(hub)
+    assert "thought" not in log.getvalue() and "diary" not in log.getvalue()
     assert hub.rebuilder.requested == []
     assert hub.app.test_client().get(URL).status_code == 405

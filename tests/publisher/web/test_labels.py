@@ -11,9 +11,8 @@ from builder.model.errors import RequestError
 from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.protected import ProtectedLabels
-from publisher.write.quotas import Quotas
 from server.bodies import VISITOR_BYTES_MAX
-from tests.support.hubs import Hub, MakeHub, code_of, fields_of, lines_of
+from tests.support.hubs import Hub, MakeHub, code_of, lines_of
 
 URL = "/api/v1/repos/ann/story/labels/production"
 NOTHING: dict[str, str] = {}
@@ -59,38 +58,17 @@ def labels(hub: Hub) -> dict[str, str]:
     return read_labels(hub.settings.content, "ann", "story").versions()
 
 
-def count_moves(hub: Hub) -> int:
-    history = read_labels(hub.settings.content, "ann", "story").history
-    return sum(map(len, history.values()))
-
-
 # Answers
 
 
 def test_moving_and_not_moving(hub: Hub):
     put(hub)
     moved = put(hub, {"version": "1.0.1"})
-    assert (moved.status_code, moved.json["data"]["previous"]) == (200, "1.0.0")
     again = put(hub, {"version": "1.0.1", "note": "Again."})
-    assert (again.status_code, again.json["data"]["unchanged"]) == (200, True)
-    assert again.json["data"] | {"unchanged": False} == moved.json["data"]
+    assert again.json["data"] == moved.json["data"] | {"unchanged": True}
     assert "Location" not in moved.headers and "Location" not in again.headers
-    assert count_moves(hub) == 2
     # After the answer the publisher sees the label, even if another request moved it.
     assert hub.rebuilder.requested == ["ann/story"] * 3
-
-
-def test_a_publication_with_labels(hub: Hub):
-    answer = hub.post({"content": "Three.", "labels": ["production", "canary"]})
-    assert answer.status_code == 201
-    assert answer.json["data"]["labels"] == ["canary", "production"]
-    assert list(answer.json["data"])[-2:] == ["serial", "labels"]
-    assert labels(hub) == {"canary": "1.0.2", "production": "1.0.2"}
-    put(hub, {"version": "1.0.0"})
-    again = hub.post({"content": "Three.", "labels": ["production", "canary"]})
-    assert (again.status_code, again.json["data"]["unchanged"]) == (200, True)
-    assert labels(hub) == {"canary": "1.0.2", "production": "1.0.0"}
-    assert "labels" not in hub.post({"content": "Four."}).json["data"]
 
 
 # Permissions, body, state
@@ -121,13 +99,6 @@ def test_who_may_not(hub: Hub, method: str, header: str, code: str):
     assert {code_of(answer) for answer in answers} == {code}
     assert len({answer.data for answer in answers}) == 1
     assert labels(hub) == {}
-
-
-@pytest.mark.parametrize("label", ["nul", "com1.x"])
-def test_labels_that_windows_reserves(hub: Hub, label: str):
-    path = URL.replace("production", label)
-    assert code_of(put(hub, path=path)) == "name_reserved"
-    assert code_of(delete(hub, path=path)) == "label_not_found"
 
 
 @pytest.mark.parametrize(
@@ -167,24 +138,17 @@ def test_other_media_types(hub: Hub, headers: dict[str, str | None]):
 def test_sent_again_with_its_key(hub: Hub):
     headers = {"Idempotency-Key": "k"}
     first = put(hub, headers=headers)
-    assert first.status_code == 201
     put(hub, {"version": "1.0.1"})
     hub.restart()
     again = put(hub, headers=headers)
     assert (again.status_code, again.json) == (201, first.json)
-    assert labels(hub) == {"production": "1.0.1"}
     # Another body, label or method is another request.
-    canary = URL.replace("production", "canary")
     for answer in (
         put(hub, {"version": "1.0.1"}, headers=headers),
-        put(hub, path=canary, headers=headers),
-        send(hub, "DELETE", json.dumps({"version": "1.0.0"}), URL, headers=headers),
+        put(hub, path=URL.replace("production", "canary"), headers=headers),
         delete(hub, headers=headers),
-        hub.post(b'{"version": "1.0.0", "content": "x"}', headers=headers),
     ):
-        assert code_of(answer) in ("idempotency_key_reused", "validation_failed")
-    assert code_of(delete(hub, headers=headers)) == "idempotency_key_reused"
-    assert code_of(put(hub, path=canary, headers=headers)) == "idempotency_key_reused"
+        assert code_of(answer) == "idempotency_key_reused"
     assert code_of(put(hub, headers={"Idempotency-Key": "x" * 256})) == "validation_failed"
 
 
@@ -197,14 +161,6 @@ def test_changes_count_in_the_rate_limit(make_hub: MakeHub):
     refused = put(hub)
     assert code_of(refused) == "rate_limited" and "RateLimit" in refused.headers
     assert code_of(hub.post({"content": "Three."})) == "rate_limited"
-
-
-def test_changes_count_in_the_quota(make_hub: MakeHub):
-    hub = make_hub(quotas=Quotas(bytes=1500))
-    publish_two(hub)
-    answer = put(hub, {"version": "1.0.0", "note": "x" * 1024})
-    assert code_of(answer) == "validation_failed" and fields_of(answer) == ["quota_bytes"]
-    assert labels(hub) == {}
 
 
 def test_what_is_logged(hub: Hub, log: io.StringIO):

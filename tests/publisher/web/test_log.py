@@ -93,16 +93,6 @@ def as_utf16(text: str) -> bytes:
     return text.encode("utf-16", "surrogatepass")
 
 
-def test_an_error_is_reported_by_its_places():
-    def fail() -> None:
-        raise ValueError(f"not a number: {MARKER}")
-
-    line, (error,) = logged(caught(fail))
-    assert error["type"] == "ValueError" and "message" not in error
-    assert re.fullmatch(r".*/test_log\.py:\d+ fail", error["stack"][-1])
-    assert MARKER not in line
-
-
 def test_causes_are_reported():
     def fail() -> None:
         try:

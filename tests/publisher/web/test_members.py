@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.errors import OperatorError, RequestError
+from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
 from publisher.accounts.people.locks import lock
@@ -18,7 +18,6 @@ from publisher.accounts.tokens import Accounts
 from publisher.web.members import reader_check
 from publisher.web.pages.places import site_page
 from tests.publisher.web.pages.conftest import PASSWORD, People
-from tests.support.actors import holder, rights_of
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import DEADLINE_SECONDS, serving
 
@@ -66,21 +65,6 @@ def test_every_token_reads(check: Callable, database: Database, rights: tuple[st
 def test_the_token_of_a_ci_job_reads(check: Callable, database: Database):
     text, _ = Accounts(database).create_trusted_token("ann", ["story"], "1")
     check("", f"Bearer {text}")
-
-
-def test_a_token_that_only_reads_does_nothing_else(database: Database):
-    accounts = Accounts(database)
-    _, token = accounts.create_token("ann", "app", Grant(rights=[READ]))
-    assert token.rights == (READ,) and token.abilities() == "reads"
-    with pytest.raises(RequestError, match="cannot publish"):
-        rights_of(accounts).check_may_publish(holder(token, "ann"), "story")
-    with pytest.raises(RequestError, match="cannot move labels"):
-        rights_of(accounts).check_may_label(holder(token, "ann"), "story", ["production"])
-    assert token.scope() == "nothing"
-    with pytest.raises(OperatorError, match="reads the whole hub"):
-        accounts.create_token("ann", "other", Grant(["story"], rights=[READ]))
-    with pytest.raises(OperatorError, match="needs the right `label`"):
-        accounts.create_token("ann", "other", Grant(rights=[READ], labels=["production"]))
 
 
 def test_a_use_is_noted_without_an_address(check: Callable, database: Database):

@@ -20,15 +20,10 @@ from tests.support.hubs import Hub, MakeHub
 def hub(make_hub: MakeHub) -> Hub:
     """The service with a site that is built."""
     made = make_hub()
-    put_site(made)
-    return made
-    made.database.close()
-
-
-def put_site(hub: Hub) -> None:
-    site = Path(hub.settings.out, "api", "v1")
+    site = Path(made.settings.out, "api", "v1")
     site.mkdir(parents=True)
     (site / "hub.json").write_text("{}")
+    return made
 
 
 def codes(hub: Hub) -> list[str]:

@@ -215,20 +215,3 @@ def test_account_pages_of_a_hub_without_https_are_for_this_machine(small: Settin
         refused = server.get("/account/login", headers={"X-Forwarded-For": "192.0.2.7"})
         assert refused.status_code == 403 and "clear text" in refused.text
         assert server.get("/api/v1/repos", headers={"X-Forwarded-For": "192.0.2.7"}).ok
-
-
-def test_limits_of_publications(small: Settings) -> None:
-    token = add_publisher(small, "zoe")
-    with serving(small, "--publish-limit", "2", "--quota-repos", "1") as server:
-        headers = {"Authorization": f"Bearer {token}"}
-        for url, status in ((URL, 201), (URL.replace("hello", "more"), 422)):
-            answer = server.request("POST", url, json=BODY, headers=headers)
-            assert answer.headers["RateLimit-Policy"] == '"publish";q=2;w=60'
-            assert answer.status_code == status
-        assert answer.json()["error"]["details"] == [
-            {"field": "quota_repos", "message": "0 of 1 left, 1 needed"}
-        ]
-        answer = server.request("POST", URL, json=BODY, headers=headers)
-        assert answer.status_code == 429
-        assert answer.json()["error"]["code"] == "rate_limited"
-        assert 1 <= int(answer.headers["Retry-After"]) <= 60

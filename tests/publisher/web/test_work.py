@@ -7,7 +7,7 @@ import pytest
 
 from builder.model.errors import RequestError
 from publisher.service import work
-from publisher.service.work import MILLISECONDS_PER_MINUTE, RUNNING_MAX, Work
+from publisher.service.work import RUNNING_MAX, Work
 from publisher.web import publishing
 from publisher.write.check import check
 from tests.publisher.web.test_check import CHECK
@@ -28,19 +28,6 @@ def cpu(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     spent = [0.0]
     monkeypatch.setattr(work.time, "thread_time", lambda: spent[0])
     return spent
-
-
-def test_each_client_has_a_budget_of_cpu_time(cpu: list[float]):
-    one, waits = Work(), []
-    for _ in range(4):
-        with one.turn("a", partial(refuse, waits)):
-            cpu[0] += MILLISECONDS_PER_MINUTE / 1000 / 3
-    with pytest.raises(RequestError), one.turn("a", partial(refuse, waits)):
-        raise AssertionError("it has no turn")
-    assert len(waits) == 1 and 0 < waits[0] <= 60
-    with one.turn("b", partial(refuse, waits)):
-        pass
-    assert len(waits) == 1
 
 
 def test_a_failed_request_counts_too(cpu: list[float]):

@@ -14,13 +14,12 @@ from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, Variab
 from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval, WithdrawalDraft
 from publisher.accounts.token import find_token, is_token, make_token
 from publisher.write.drafts import make_change, make_draft, parse_draft
+from tests.publisher.write import acts
 
 
 def refusal(fields: object) -> RequestError:
     raw = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
-    with pytest.raises(RequestError) as caught:
-        parse_draft(raw)
-    return caught.value
+    return acts.refusal(parse_draft, raw)
 
 
 def wrong_fields(fields: dict[str, object]) -> list[str]:
@@ -76,12 +75,10 @@ def test_every_wrong_field_is_named():
         ({"title": None}, "title"),
         ({"title": "a\u202eb"}, "title"),
         ({"description": "x" * 2001}, "description"),
-        ({"tags": "sql"}, "tags"),
         ({"tags": ["a", "a"]}, "tags"),
         ({"tags": [f"t{number}" for number in range(11)]}, "tags"),
         ({"tags": ["x" * 49]}, "tags[0]"),
         ({"tags": ["a\n"]}, "tags[0]"),
-        ({"license": ""}, "license"),
         ({"variables": {"a": None}}, "variables"),
         ({"variables": [{"name": "a"}, {"name": "a"}]}, "variables"),
         ({"variables": [{"name": "a", "typ": "string"}]}, "variables[0]"),
@@ -143,9 +140,8 @@ def test_the_same_characters_are_refused_in_every_text():
     ):
         make("Zo\u200dë 😀")
         for char in spoilt:
-            with pytest.raises(RequestError) as caught:
-                make(f"a{char}b")
-            assert f"U+{ord(char):04X}" in caught.value.details[0].message
+            details = acts.refusal(make, f"a{char}b").details
+            assert f"U+{ord(char):04X}" in details[0].message
     lines = "One.\r\n\tTwo.\n"
     draft = make_draft({"content": "x", "changelog": lines, "parameters": {"stop": [lines]}})
     assert (draft.changelog, draft.parameters) == (lines, {"stop": [lines]})

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from builder.store.check import check
-from tests.publisher.write.acts import put, texts_of, versions_of
+from tests.publisher.write.acts import code_of, put, texts_of, versions_of
 from tests.support.children import processes_at_once
 from tests.support.depth import some_of
 
@@ -17,6 +17,8 @@ def publish_some(root: str, process: int) -> dict[str, str]:
     acknowledged = {}
     for number in range(PUBLICATIONS):
         text = f"Text {number} of process {process}."
+        # A refused publication to a repo that is not there yet removes its folder again.
+        assert code_of(put, root, "x", base_version="9.9.9") == "base_version_mismatch"
         acknowledged[text] = put(root, text).version
     return acknowledged
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -108,20 +107,6 @@ def test_a_reserved_tag_of_the_front_matter_is_left_out_with_a_warning(tmp_path:
     assert "Ignored tag 'nul': Windows has no files of that name." in done.warnings[0]
 
 
-def test_auto_is_the_step_that_the_variables_ask_for(tmp_path: Path):
-    texts = [
-        ("Tell {{what}}.", "1.0.0"),
-        ("Tell {{what}}!", "1.0.1"),
-        ("---\nvariables: {tone: calm}\n---\nTell {{what}}, {{tone}}.", "1.1.0"),
-        ("Tell {{what}}.", "2.0.0"),
-        ('{{role "user"}}\nTell {{what}}.', "3.0.0"),
-    ]
-    for text, version in texts:
-        done = put(tmp_path, text, bump="auto")
-        assert (done.version, done.warnings) == (version, [])
-    assert put(tmp_path, texts[-1][0], bump="auto").unchanged
-
-
 @pytest.mark.parametrize("bump", ["patch", "minor", "major"])
 def test_a_step_that_breaks_callers_is_a_warning_before_all_others(tmp_path: Path, bump: str):
     put(tmp_path, "Tell {{what}}.")
@@ -179,13 +164,6 @@ def test_a_record_that_could_not_be_read_is_refused(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_preview_writes_nothing(tmp_path: Path):
-    draft = make_draft({"content": "One."})
-    previewed = preview(str(tmp_path), "ann", "story", draft, publisher="ann", terms=Terms(now=NOW))
-    assert list(tmp_path.iterdir()) == []
-    assert put(tmp_path, "One.") == previewed.decision.answer
-
-
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 pieces = st.sampled_from(["{{a}}", "---\n", "tags: [a, B c]\n", "title: x\n", "\ufeff", "\r\n"])
 
@@ -202,19 +180,3 @@ def test_bytes_come_back(written: list[str]):
             assert content.read_version(root, "ann", "story", version)[1] == text
             assert put(root, text).unchanged
         assert list(check(root)) == []
-
-
-def test_threads_at_once(tmp_path: Path):
-    def publish_some(worker: int) -> list[str]:
-        found = []
-        for number in range(5):
-            # A refused publication to a repo that is not there yet removes its folder again.
-            acts.refusal(put, tmp_path, "x", base_version="9.9.9")
-            found.append(put(tmp_path, f"Text {worker}.{number}.").version)
-        return found
-
-    with ThreadPoolExecutor(8) as pool:
-        found = [version for some in pool.map(publish_some, range(8)) for version in some]
-    assert sorted(found, key=Version.parse) == acts.versions_of(tmp_path)
-    assert len(set(found)) == 40
-    assert list(check(str(tmp_path))) == []
