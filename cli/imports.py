@@ -124,7 +124,8 @@ and skipped. Exits 1 if any prompt or version is rejected or refused.
         default="auto",
         show_default=True,
         help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a "
-        "brace, {{name}} of mustache or of Jinja, or none. auto: as its kind of file does.",
+        'brace, {{name}} of mustache or of Jinja, [NAME], {argument name="name"}, $1, or none. '
+        "auto: as its kind of file does.",
     ),
     owner_option,
     grouped(

@@ -9,6 +9,10 @@ A *convention* is how a source marks its placeholders:
 - ``jinja``: ``{{ name }}`` and ``{{ name | default("x") }}``, and ``{{ "{{" }}`` for braces.
 - ``vscode``: ``${input:name:what to enter}`` and ``${input:name}`` everywhere, and names such as
   ``${selection}`` outside fences.
+- ``typed``: ``{{name | type:key=value}}`` (`typed_placeholders`).
+- ``brackets``: ``[TOPIC]`` in capitals, unless a link follows.
+- ``raycast``: ``{argument name="topic" default="fish"}``.
+- ``arguments``: ``$ARGUMENTS`` and ``$1`` of commands, as ``{{arguments}}`` and ``{{arg_1}}``.
 - ``none``: the hub's own.
 - ``files``: the hub's own, but ``{{{name}}}`` in a fence is code.
 
@@ -21,18 +25,31 @@ stay.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from builder.model.answers import Message
 from builder.model.errors import cut
 from builder.model.records import Variable, Variables
-from builder.text import dollars
+from builder.text import dollars, typed_placeholders
 from builder.text.foreign import KEPT_CHARS_MAX, KEPT_MAX, Kept
 from builder.text.messages import change_messages, write_messages
 from builder.text.plain_words import plain_words
 from builder.text.prompts import VARIABLE_NAME, variable_names
 
-CONVENTIONS = ("dollar", "single", "f-string", "mustache", "jinja", "vscode", "none")
+CONVENTIONS = (
+    "dollar",
+    "single",
+    "f-string",
+    "mustache",
+    "jinja",
+    "vscode",
+    "typed",
+    "brackets",
+    "raycast",
+    "arguments",
+    "none",
+)
 NAME_CHARS_MAX = 64
 VARIABLES_MAX = Variables.__metadata__[0].max_length
 DESCRIPTION_CHARS_MAX = 500
@@ -60,6 +77,15 @@ _jinja_default = re.compile(
     r"""(?:"(?P<double>[^"\\]*)"|'(?P<plain>[^'\\]*)'|(?P<number>-?\d+(?:\.\d+)?))"""
     r"\s*(?:,\s*(?:boolean\s*=\s*)?[Tt]rue\s*)?\)"
 )
+argument_pattern = re.compile(r"(?<![\w$\\])\$(?:ARGUMENTS\b(?!\[)|([1-9])(?![\d.,]*\d))")
+# Conventions whose placeholders are read by their pattern alone.
+MARKED = {
+    "brackets": re.compile(r"\[([A-Z][A-Z0-9][A-Z0-9 _/'-]{1,60})\](?![(\[:])"),
+    "raycast": re.compile(
+        r'\{argument\s++(?:name="(?P<name>[^"{}]{1,64})")(?:\s++default="(?P<default>[^"{}]*+)")?[^{}]*+\}'
+    ),
+    "arguments": argument_pattern,
+}
 _identifier = re.compile(r"[^\W\d]\w*+")
 # Keys of mustache may have hyphens, and letters of any script, including some that \w lacks.
 _key_of_this = re.compile(r"this\.\[(" + VARIABLE_NAME + r")\]")
@@ -70,6 +96,11 @@ _ours = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
 _in_three = re.compile(rf"(?<![\\{{]){{{_ours.pattern}}}(?!\}})")
 _ours_or_escape = re.compile(r"\\\{\{|" + _ours.pattern + r"|\{\{(?=[ \t]*role[ \t])")
 _valid_in_braces = re.compile(r"\{[ \t]*+(" + VARIABLE_NAME + r")\b")
+
+
+def argument_name(found: re.Match[str]) -> str:
+    """The variable of a match of ``argument_pattern``."""
+    return f"arg_{found[1]}" if found[1] else "arguments"
 
 
 class Turned(NamedTuple):
@@ -100,45 +131,54 @@ def turn_messages(messages: Sequence[Message], convention: str) -> Turned:
 
 
 def guess(texts: Iterable[str]) -> str:
-    """The convention of the texts of a source that does not name it: ``dollar`` or ``none``.
+    """The convention of the texts of a source that does not name it: ``dollar``, ``typed`` or
+    ``none``.
 
     It is ``dollar`` if at least 3 texts have ``${name:default}`` outside fences, or half of those
     with placeholders; or at least 5 have ``${name}`` outside code, and more than have ``{{name}}``.
+    Otherwise it is ``typed`` if a text has such a placeholder.
     """
-    defaults = bare = ours = 0
+    defaults = bare = ours = typed = 0
     for text in texts:
         outside = dollars.without_fences(text)
         defaults += any(":" in dollars.content_of(found) for found in dollars.find_names(outside))
+        typed += typed_placeholders.pattern.search(text) is not None
         prose = dollars.without_code(text)
         bare += bool(dollars.find_names(prose))
         ours += bool(variable_names(prose))
-    has_defaults = defaults and defaults >= ours and 2 * defaults >= bare
-    has_names = bare >= BARE_MIN and bare > ours
-    return "dollar" if defaults >= DEFAULTS_MIN or has_defaults or has_names else "none"
+    if defaults >= DEFAULTS_MIN or (defaults and defaults >= ours and 2 * defaults >= bare):
+        return "dollar"
+    if bare >= BARE_MIN and bare > ours:
+        return "dollar"
+    return "typed" if typed else "none"
 
 
 class _Turner:
     """Converts the texts of one prompt: the same name in two of them is the same variable."""
 
     def __init__(self, convention: str, texts: Sequence[str]) -> None:
-        self.turn = {
+        self._turn = {
             "dollar": self._dollar,
             "single": self._single,
             "f-string": self._f_string,
             "mustache": self._mustache,
             "jinja": self._jinja,
             "vscode": self._vscode,
+            "typed": self._typed,
             "none": lambda text: text,
             "files": self._files,
-        }[convention]
+        }.get(convention) or partial(self._marked, MARKED[convention])
         self._kept = Kept()
         self._names: dict[str, str] = {}
         # Names that are already valid keep their meaning, so no other placeholder gets one of them.
         self._taken = {found[1] for text in texts for found in _valid_in_braces.finditer(text)}
         self._numbers: dict[str, int] = {}
         self._defaults: dict[str, dict[str, None]] = {}
-        # The source's descriptions of variables.
-        self._abouts: dict[str, str] = {}
+        # The source's description of a variable, beyond its name and default.
+        self._known: dict[str, Variable] = {}
+
+    def turn(self, text: str) -> str:
+        return self._turn(text)
 
     def finish(self, source: str, text: str) -> Turned:
         """``source`` converted to ``text``; unchanged if it would have more variables than a record
@@ -153,10 +193,11 @@ class _Turner:
             return Turned(source, [], spelled[:KEPT_MAX], [message], False)
         variables, notes = [], []
         for source_name, name in self._names.items():
-            about = self._abouts.get(name) or (source_name if name != source_name else "")
-            about = cut(about, DESCRIPTION_CHARS_MAX)
+            about = cut(source_name, DESCRIPTION_CHARS_MAX) if name != source_name else ""
             defaults = list(self._defaults.get(name, ()))
-            if defaults:
+            if name in self._known:
+                variables.append(self._known[name])
+            elif defaults:
                 variables.append(Variable(name, about, required=False, default=defaults[0]))
             elif about:
                 variables.append(Variable(name, about))
@@ -240,9 +281,31 @@ class _Turner:
         """The variable of ``${input:name:what to enter}`` or ``${input:name|default}``."""
         more = " ".join((found["more"] or "").split())
         spelled = self._variable(found["name"], more if found["sign"] == "|" else None)
+        name = self._names[found["name"]]
         if more and found["sign"] == ":":
-            self._abouts.setdefault(self._names[found["name"]], more)
+            about = cut(more, DESCRIPTION_CHARS_MAX)
+            self._known.setdefault(name, Variable(name, about))
         return spelled
+
+    def _typed(self, text: str) -> str:
+        def one(found: re.Match[str]) -> str:
+            if _is_escaped(found):
+                return self._keep(found[0])
+            variable = typed_placeholders.variable_of(found)
+            self._known.setdefault(variable.name, variable)
+            return self._variable(variable.name)
+
+        return typed_placeholders.pattern.sub(one, text)
+
+    def _marked(self, pattern: re.Pattern[str], text: str) -> str:
+        def one(found: re.Match[str]) -> str:
+            if _is_escaped(found):
+                return self._keep(found[0])
+            if pattern is argument_pattern:
+                return self._variable(argument_name(found))
+            return self._variable(found[1], found.groupdict().get("default"))
+
+        return pattern.sub(one, text)
 
     def _single(self, text: str) -> str:
         return _single.sub(lambda found: self._field(found, found["field"]), text)

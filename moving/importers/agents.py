@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.text.core_yaml import load_yaml
+from builder.text.placeholders import argument_name, argument_pattern
 from builder.text.prompts import BOM, parse_document
 
 COMMAND, OTHER, GEMINI = "command", "other", "gemini"
@@ -56,8 +57,6 @@ _TOML_FAULTS = {
     "": "TOML cannot read this line; check its quotes and brackets",
 }
 _VALUE_CHARS_MAX = 4_000
-# The arguments of a command; `$1.50` is none.
-_argument = re.compile(r"(?<![\w$\\])\$(?:ARGUMENTS\b(?!\[)|([1-9])(?![\d.,]*\d))")
 REPAIRED = "A line of its front matter is no valid YAML: read as the text that it says."
 
 
@@ -130,17 +129,13 @@ def read_command(body: str, front: dict[str, Any]) -> tuple[str, dict[str, Any]]
     """The body of a command with variables for its arguments, and the front matter that describes
     them.
     """
-    names = dict.fromkeys(map(_argument_name, _argument.finditer(body)))
+    names = dict.fromkeys(map(argument_name, argument_pattern.finditer(body)))
     hint = front.get("argument-hint")
     about = {"description": hint if isinstance(hint, str) else " ".join(map(str, hint or ()))}
     variables = [{"name": name} | (about if about["description"] else {}) for name in names]
     if variables and not front.get("variables"):
         front = front | {"variables": variables}
-    return _argument.sub(lambda one: f"{{{{{_argument_name(one)}}}}}", body), front
-
-
-def _argument_name(found: re.Match[str]) -> str:
-    return f"arg_{found[1]}" if found[1] else "arguments"
+    return argument_pattern.sub(lambda one: f"{{{{{argument_name(one)}}}}}", body), front
 
 
 def read_gemini(text: str) -> tuple[str, dict[str, Any]]:

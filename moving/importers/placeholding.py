@@ -9,10 +9,18 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from builder.model.answers import Message
-from builder.model.plural import counted
+from builder.model.plural import counted, some_of
 from builder.model.records import Description, Variable
-from builder.text.foreign import find_foreign
-from builder.text.placeholders import VARIABLES_MAX, guess, turn, turn_messages
+from builder.text.dollars import without_code
+from builder.text.foreign import NAMED_MAX, Kept, find_foreign
+from builder.text.placeholders import (
+    MARKED,
+    VARIABLES_MAX,
+    argument_pattern,
+    guess,
+    turn,
+    turn_messages,
+)
 from builder.text.prompts import parse_document
 from moving.importers.items import Item
 
@@ -27,7 +35,11 @@ _SHOWN = {
     "f-string": "{name}",
     "mustache": "{{{name}}}",
     "jinja": "{{ name | default(…) }}",
+    "typed": "{{name | type:…}}",
     "vscode": "${input:name}, ${name}",
+    "brackets": "[NAME]",
+    "raycast": '{argument name="name"}',
+    "arguments": "$1",
 }
 
 
@@ -119,7 +131,8 @@ def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention:
     else:
         turned = turn_messages(prompt, convention)
     foreign = find_foreign(turned.text)
-    warnings = [*turned.notes]
+    marked = _tell_marked(turned.text)
+    warnings = [*turned.notes, *marked]
     if turned.kept and not foreign:
         warnings.append(
             f"These look like placeholders or logic, and stay text: {', '.join(turned.kept)}."
@@ -128,8 +141,24 @@ def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention:
         fields = fields | {"description": described[:DESCRIPTION_CHARS_MAX]}
     variables = _merge(fields.get("variables", []), turned.variables)
     fields = fields | ({"variables": variables} if variables else {})
-    is_kept = bool(turned.kept or foreign)
+    is_kept = bool(turned.kept or foreign or marked)
     return Placed(front + turned.text, fields, warnings, turned.is_turned, is_kept, is_unread)
+
+
+def _tell_marked(text: str) -> list[str]:
+    """A hint for each convention whose placeholders the text still has outside of code."""
+    prose, hints = without_code(text), []
+    for convention, pattern in MARKED.items():
+        kept = Kept()
+        for found in pattern.finditer(prose):
+            kept.add(found[0])
+        is_meant = pattern is not argument_pattern or {"$1", "$ARGUMENTS"} & {*kept.spelled}
+        if kept.spelled and is_meant:
+            hints.append(
+                f"`hubctl import --placeholders {convention}` fills in what stays text here: "
+                f"{some_of(kept.spelled, NAMED_MAX)}."
+            )
+    return hints
 
 
 def _merge(declared: list[Variable], found: list[Variable]) -> list[Variable]:

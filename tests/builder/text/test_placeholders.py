@@ -69,6 +69,36 @@ def test_vscode(text, turned, variables, kept):
 
 
 @pytest.mark.parametrize(
+    ("placeholder", "variable"),
+    [
+        ('{{x | select:options=["a","b: c"]}}', Variable("x", enum=["a", "b: c"])),
+        ('{{x|select:options=["a"]:default="a"}}', optional("x", "a")),
+        ("{{ x | number:min=1:default=5 }}", Variable("x", type="number", default=5)),
+        ("{{x | number:default=many}}", Variable("x", type="number")),
+        ("{{x | checkbox:default=true:label=\"Now?\"}}",
+         Variable("x", "Now?", "boolean", default=True)),
+        ('{{x | text:placeholder="e.g. \\"a\\"":required}}', Variable("x", 'e.g. "a"')),
+        ("{{x | date}}", Variable("x")),
+        ("{{x | textarea:default=a line}}", optional("x", "a line")),
+    ],
+)  # fmt: skip
+def test_typed(placeholder, variable):
+    if "options" in placeholder and variable.enum is None:
+        variable.enum = ["a"]
+    expected = Turned("Is {{x}}, {{y}}.", [variable], [], [], True)
+    assert turn(f"Is {placeholder}, {{{{y}}}}.", "typed") == expected
+    assert guess([f"Is {placeholder}."]) == "typed"
+
+
+@pytest.mark.parametrize(
+    "text", ["{{x | upper}}", '{{x | date: "%Y"}}', "{{a.b | text}}", "{{x | text:a=[{}]}}"]
+)
+def test_no_typed_placeholder(text):
+    assert turn(text, "typed") == Turned(text, [], [], [], False)
+    assert guess([text]) == "none"
+
+
+@pytest.mark.parametrize(
     ("text", "turned", "kept"),
     [
         ("${env:HOME} ${file:a.md} ${env}", "${env:HOME} ${file:a.md} {{env}}", 2),

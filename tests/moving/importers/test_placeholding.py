@@ -115,3 +115,28 @@ def test_messages_of_a_vendor():
     assert placed.text == '{{role "system"}}\nBe {{tone}}.\n\n{{role "user"}}\n{a}\n'
     assert (placed.fields, placed.is_turned, placed.is_kept) == ({}, True, False)
     assert not turn_prompt(messages, {}, "mustache").is_turned
+
+
+@pytest.mark.parametrize(
+    ("convention", "text", "turned"),
+    [
+        ("brackets", "On [TOPIC] for [YOUR READER], not [a](b) or [X] or [REF][1].",
+         "On {{TOPIC}} for {{your_reader}}, not [a](b) or [X] or [REF][1]."),
+        ("raycast", 'On {argument name="topic" default="fish"}, {clipboard}.',
+         "On {{topic}}, {clipboard}."),
+        ("arguments", "On $1, for $ARGUMENTS, at $1.50.",
+         "On {{arg_1}}, for {{arguments}}, at $1.50."),
+    ],
+)  # fmt: skip
+def test_a_hint_names_the_option_that_reads_a_placeholder(root, convention, text, turned):
+    outcome = bring_text(root, "a.md", text)
+    (warning,) = [one for one in outcome.warnings if f"--placeholders {convention}`" in one]
+    assert warning.startswith("a.md: `hubctl import") and outcome.placeholders.kept == 1
+    outcome = bring_text(root, "b.md", text, placeholders=convention)
+    assert latest(root, "imported/b")[1] == turned
+    assert outcome.placeholders.turned == {convention: 1} and not outcome.placeholders.kept
+
+
+@pytest.mark.parametrize("text", ["It costs $5.", "`echo $1` and `[TOPIC]`", "- [ ] a\n- [X] b"])
+def test_what_is_no_placeholder_gets_no_hint(root, text):
+    assert bring_text(root, "a.md", text).warnings == []
