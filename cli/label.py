@@ -10,7 +10,7 @@ from cli.site import update_site
 from cli.standard_error import say
 from cli.stores import open_store
 from publisher.accounts.database import open_accounts
-from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.tokens import Accounts
 from publisher.write.drafts import make_change
 from publisher.write.labels import change_label

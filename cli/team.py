@@ -8,9 +8,8 @@ from cli.site import update_site
 from cli.standard_error import say
 from cli.stores import open_store
 from cli.table import echo_table
-from publisher.accounts.actors import ROLES, WRITER
 from publisher.accounts.database import open_accounts
-from publisher.accounts.teams import Teams
+from publisher.accounts.teams import ROLES, WRITER, Teams
 from publisher.accounts.tokens import Accounts, format_time
 from publisher.write.profile import mark_team
 

@@ -1,4 +1,5 @@
-"""Checks that an actor may do something for an owner now: with this token, in this role.
+"""Checks that an actor may do something for an owner now: with this token, in this role; and the
+protected labels: only their owner, signed in, or a token that names them can move them.
 
 The methods raise RequestError: ``not_owner``, ``insufficient_scope``, and neither reveals which
 repos exist; ``storage_unavailable`` as the database does.
@@ -6,15 +7,16 @@ repos exist; ``storage_unavailable`` as the database does.
 
 from collections.abc import Collection
 
-from builder.model.errors import RequestError
+from builder.model import names
+from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.plural import some_of
-from publisher.accounts.actors import MAINTAINER, Actor
 from publisher.accounts.database import Database
-from publisher.accounts.protected import ProtectedLabels
-from publisher.accounts.teams import Teams
+from publisher.accounts.events import Events
+from publisher.accounts.teams import MAINTAINER, Actor, Teams
 from publisher.accounts.token import LABEL, PUBLISH
 from publisher.accounts.tokens import Accounts
 
+PROTECTED_MAX = 1000
 _NAMES_SHOWN = 5
 
 
@@ -123,3 +125,51 @@ class Rights:
                 f"{owner}/{repo} accepts only trusted publishers. Publish from their CI job, or "
                 "allow tokens in your account.",
             )
+
+
+class ProtectedLabels:
+    """The protected labels of a database. ``repo`` is empty for all of the owner's."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._events = Events(database)
+
+    def of(self, owner: str) -> list[tuple[str, str]]:
+        """Returns the repo and the label of all that an owner protects, sorted."""
+        return self._database.execute(
+            "SELECT repo, label FROM protected_label WHERE owner = ? ORDER BY repo, label", (owner,)
+        )
+
+    def in_repo(self, owner: str, repo: str) -> set[str]:
+        """Returns the labels that are protected in a repo."""
+        rows = self._database.execute(
+            "SELECT label FROM protected_label WHERE owner = ? AND repo IN ('', ?)", (owner, repo)
+        )
+        return {label for (label,) in rows}
+
+    def set(self, owner: str, repo: str, label: str, is_on: bool) -> bool:
+        """Protects a label, or stops protecting it. True if that changed anything.
+
+        Raises RequestError ``invalid_name``, ``invalid_label``, ``name_reserved``;
+        ``validation_failed`` for one label too many.
+        """
+        if repo:
+            names.check_repo(repo)
+        names.check_new_label(label)
+        with self._database.transaction():
+            there = self.of(owner)
+            if is_on == ((repo, label) in there):
+                return False
+            if is_on and len(there) >= PROTECTED_MAX:
+                message = f"is one too many: an owner protects at most {PROTECTED_MAX:,} labels"
+                raise validation_failed(Detail("label", message))
+            self._database.execute(
+                "INSERT INTO protected_label VALUES (?, ?, ?)"
+                if is_on
+                else "DELETE FROM protected_label WHERE owner = ? AND repo = ? AND label = ?",
+                (owner, repo, label),
+            )
+            note = f"{label} of {owner}/{repo or '*'}"
+            kind = "label_protected" if is_on else "label_unprotected"
+            self._events.note(owner, kind, subject=note, note=note)
+        return True

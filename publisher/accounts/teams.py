@@ -1,4 +1,5 @@
-"""Teams: owners without a sign-in, whose members publish for them under their own names.
+"""Teams: owners without a sign-in, whose members publish for them under their own names; and the
+actor: the person who acts, the owner for whom, and the way.
 
 ``by``: the member who makes a change; None for the operator, who may make any. ``now`` is an aware
 datetime, by default the present. The methods raise RequestError ``storage_unavailable`` as the
@@ -13,11 +14,14 @@ from typing import NamedTuple
 from builder.model import names
 from builder.model.errors import OperatorError, RequestError
 from builder.model.service_urls import ACCOUNT_URL
-from publisher.accounts.actors import MAINTAINER, ROLES
 from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owners
-from publisher.accounts.secret_text import SECRET_CHARS, hash_secret, make_secret
+from publisher.accounts.token import SECRET_CHARS, Token, hash_secret, make_secret
+
+# The roles of a team's members. People are maintainers of their own prompts.
+MAINTAINER, WRITER = "maintainer", "writer"
+ROLES = (WRITER, MAINTAINER)
 
 # The most teams that a person may maintain and create another, and the most members and open links
 # of a team.
@@ -26,6 +30,26 @@ MEMBERS_MAX = 1000
 LINKS_MAX = 100
 LINK_SECONDS = 7 * 86_400
 JOIN_URL = f"{ACCOUNT_URL}/join"
+
+
+class Actor(NamedTuple):
+    """``name``: whom records name. That is a person; for tokens of the operator and of trusted
+    jobs, the owner. ``role`` is one of ROLES, or empty: ``name`` may do nothing for ``owner``.
+    ``token``: None in the browser.
+    """
+
+    name: str
+    owner: str
+    role: str
+    token: Token | None = None
+
+    @property
+    def how(self) -> str:
+        """The way in which the actor acts, for people: ``in the browser``."""
+        if not self.token:
+            return "in the browser"
+        source = self.token.source
+        return f"by a job of {source.project}" if source else f"with token {self.token.name}"
 
 
 class Member(NamedTuple):

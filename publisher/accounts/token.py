@@ -4,9 +4,15 @@ The text is ``hub_``, 32 random base62 characters, and 6 that check them: the CR
 the 36 characters before, as a number in base62, most significant digit first, padded with zeros.
 The digits of base62 are 0-9, A-Z, a-z, in this order. So a secret scanner recognises a token, and a
 typo is found without a look into the database.
+
+A secret with 190 random bits cannot be found by trying. So a plain SHA-256 is stored, which would
+not protect a password.
 """
 
+import hashlib
 import re
+import secrets
+import string
 import zlib
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +20,10 @@ from typing import NamedTuple
 
 from builder.model.records import Source
 from publisher.accounts.database import epoch_seconds
-from publisher.accounts.secret_text import DIGITS, SECRET_CHARS, make_secret
+
+# The digits of base62, in their order.
+DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+SECRET_CHARS = 32
 
 # The rights of a token. Each token reads a private hub; READ is for those that may do nothing else.
 READ, PUBLISH, LABEL = "read", "publish", "label"
@@ -97,6 +106,16 @@ class Grant(NamedTuple):
 
 
 EVERYTHING = Grant()
+
+
+def make_secret() -> str:
+    """Returns a new secret: 32 digits of base62."""
+    return "".join(secrets.choice(DIGITS) for _ in range(SECRET_CHARS))
+
+
+def hash_secret(secret: str) -> bytes:
+    """Returns the hash to store for a secret, or for any text that a client sends in its place."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
 
 
 def make_token() -> str:

@@ -18,12 +18,10 @@ import msgspec
 from builder.model import names, records
 from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
 from builder.model.records import DAY_SECONDS, Source
-from publisher.accounts.actors import MAINTAINER, Actor
 from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owners
-from publisher.accounts.secret_text import hash_secret
-from publisher.accounts.teams import Teams
+from publisher.accounts.teams import MAINTAINER, Actor, Teams
 from publisher.accounts.token import (
     ALL_RIGHTS,
     ANY,
@@ -33,6 +31,7 @@ from publisher.accounts.token import (
     READ,
     Grant,
     Token,
+    hash_secret,
     is_token,
     make_token,
 )

@@ -10,7 +10,6 @@ from builder.model.answer_headers import WINDOW_SECONDS
 from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
-from publisher.accounts.actors import Actor
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events, Kind, written_by
 from publisher.accounts.people.attempts import Attempts
@@ -19,7 +18,7 @@ from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.rights import Rights
-from publisher.accounts.teams import Teams
+from publisher.accounts.teams import Actor, Teams
 from publisher.accounts.tokens import Accounts
 from publisher.limits import Limits
 from publisher.log import log_event

@@ -20,7 +20,7 @@ from builder.render.envelopes import json_bytes, single
 from builder.store import content
 from builder.store.withdrawn_files import list_withdrawn
 from builder.text.interface import interface_of
-from publisher.accounts.actors import Actor
+from publisher.accounts.teams import Actor
 from publisher.service.parts import Service
 from publisher.web.incoming import parse_publication, read_label_change, read_publication
 from publisher.web.json_answers import json_answer

@@ -7,8 +7,8 @@ from typing import NoReturn
 from flask import g, request
 
 from builder.model.errors import RequestError
-from publisher.accounts.actors import Actor
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
+from publisher.accounts.teams import Actor
 from publisher.accounts.tokens import Accounts
 from publisher.limits import Limits
 from publisher.web.incoming import bearer_token

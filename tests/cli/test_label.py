@@ -6,7 +6,7 @@ import pytest
 
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
-from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.rights import ProtectedLabels
 from tests.cli.command import run
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from builder.model.service_urls import CHECK_URL
 from publisher.accounts.database import Database
-from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.teams import Teams
 from publisher.accounts.token import Grant
 from publisher.accounts.tokens import Accounts

@@ -1,7 +1,7 @@
 """The holders of tokens, as the service finds them in its accounts."""
 
-from publisher.accounts.actors import MAINTAINER, Actor
 from publisher.accounts.rights import Rights
+from publisher.accounts.teams import MAINTAINER, Actor
 from publisher.accounts.token import Token
 from publisher.accounts.tokens import Accounts
 

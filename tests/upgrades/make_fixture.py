@@ -28,7 +28,7 @@ from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
-from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.accounts.token import Grant
 from publisher.accounts.tokens import Accounts

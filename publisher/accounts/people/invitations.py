@@ -18,7 +18,7 @@ from publisher.accounts.events import Events
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords, hash_new
 from publisher.accounts.people.sessions import Sessions
-from publisher.accounts.secret_text import SECRET_CHARS, hash_secret, make_secret
+from publisher.accounts.token import SECRET_CHARS, hash_secret, make_secret
 from publisher.accounts.tokens import Accounts
 
 INVITATION_SECONDS = 86_400

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from builder.model.errors import RequestError
 from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
-from publisher.accounts.secret_text import hash_secret
+from publisher.accounts.token import hash_secret
 from publisher.accounts.tokens import LOCKED, Accounts
 
 # A session ends after IDLE_SECONDS without use, and at the latest after LIFE_SECONDS. One that

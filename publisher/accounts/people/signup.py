@@ -11,13 +11,12 @@ from builder.model import names
 from builder.model.errors import OperatorError, RequestError
 from builder.store.content import list_owners
 from builder.text.plain_words import plain_words
-from publisher.accounts.actors import MAINTAINER
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.handles import check_free_handle, skeleton
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords, hash_new
-from publisher.accounts.teams import MAINTAINED_MAX, Teams
+from publisher.accounts.teams import MAINTAINED_MAX, MAINTAINER, Teams
 from publisher.accounts.tokens import Accounts
 
 

@@ -15,7 +15,7 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.request_bodies import publication_bytes_max
 from builder.model.version_files import FILES_MAX
 from builder.text.prompts import parse_document, variable_names
-from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDraft
 from publisher.web.editor.fields import TYPES, front_fields
 from publisher.web.editor.files import FileRow, data_of, rows_of

@@ -18,7 +18,7 @@ from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.routes import PAGE_SIZE
 from builder.model.settings import Settings
-from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.web.editor.writing import read_base
 from publisher.web.pages.frame import Frame

@@ -37,8 +37,7 @@ from publisher.web.editor.writing import (
     read_writing,
     rebase,
 )
-from publisher.web.pages.frame import Frame
-from publisher.web.pages.places import after_login
+from publisher.web.pages.frame import Frame, after_login
 from publisher.web.pages.repos import show_readers
 from publisher.write.decision import Terms
 from publisher.write.idempotency import fingerprint

@@ -1,12 +1,13 @@
-"""The frame of all account pages: sessions, safety, layout, errors.
+"""The frame of all account pages: places, sessions, safety, layout, errors, also those of forms.
 
 No cache, frame or other origin may get these pages. A form is accepted only with the token that the
 visitor got with the page (Flask-WTF).
 """
 
 import contextlib
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -16,25 +17,49 @@ from flask import Flask, Response, abort, flash, g, get_flashed_messages, reques
 from flask_wtf import FlaskForm
 from flask_wtf.csrf import CSRFError, CSRFProtect, generate_csrf
 from markupsafe import Markup
+from wtforms import Field
 
 from builder.model import names
 from builder.model.answer_headers import PAGE_SAFETY, SAFETY
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
+from builder.model.matching import match_url
 from builder.model.request_bodies import publication_bytes_max
 from builder.model.routes import HTML
-from builder.model.service_urls import ACCOUNT_URL, is_account_url
+from builder.model.service_urls import ACCOUNT_URL, LOGIN_URL, is_account_url
+from builder.model.settings import Settings
 from builder.render.pages import Pages
-from publisher.accounts.actors import MAINTAINER, Actor
 from publisher.accounts.events import written_by
 from publisher.accounts.people.sessions import Session
+from publisher.accounts.teams import MAINTAINER, Actor
 from publisher.accounts.tokens import format_time
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.service.parts import Service
-from publisher.web.pages.places import LOGIN, PEOPLE, PLACES, START, after_login, site_page
 from server.access import ANY, Access
 from server.bodies import VISITOR_BYTES_MAX
 from server.throttle import Throttle, network
+
+# The places of the account settings, in the order in which they are shown.
+PLACES = (
+    ("prompts", "My prompts"),
+    ("tokens", "Tokens"),
+    ("publishers", "Trusted publishers"),
+    ("labels", "Labels"),
+    ("teams", "Teams"),
+    ("profile", "Profile"),
+    ("security", "Security"),
+)
+# Only operators see this one.
+PEOPLE = ("people", "People")
+LOGIN, START = LOGIN_URL.removeprefix(ACCOUNT_URL), f"/{PLACES[0][0]}"
+
+# Other pages that a sign-in may lead to: those of one prompt, team or person, and of a draft.
+_own_page = re.compile(
+    rf"/prompts/(?:new|{names.NAME_PATTERN}/{names.NAME_PATTERN}(?:/[a-z]+)?)(?:\?draft=[0-9a-f]{{16}})?"
+    rf"|/join|/teams/{names.NAME_PATTERN}|/people(?:/{names.NAME_PATTERN})?"
+)
+
+_page_query = re.compile(r"[A-Za-z0-9%=&+:@!$'()*,;~._/-]{1,1000}")
 
 # By status.
 HEADINGS = {
@@ -424,3 +449,52 @@ def go_to(url: str) -> Response:
 def _csrf_field() -> Markup:
     """Returns the hidden field that every form has."""
     return Markup('<input type="hidden" name="csrf_token" value="{}">').format(generate_csrf())
+
+
+def after_login(path: str | None) -> str:
+    """Returns the path to open after a sign-in: an account page, whatever a link names."""
+    known = {f"/{place}" for place, _ in PLACES}
+    return path if path and (path in known or _own_page.fullmatch(path)) else START
+
+
+def site_page(settings: Settings, target: str) -> str | None:
+    """Returns the URL, without host, of a page of the site, from a path and query as in a URL; None
+    if the table of pages has no such page. It is rebuilt from the table, so it leads nowhere else.
+    """
+    path, _, query = target.partition("?")
+    found = match_url(unquote(path).removeprefix(settings.base_path) or "/")
+    if found is None or found.route.media != HTML:
+        return None
+    url = settings.base_path + found.url
+    return f"{url}?{query}" if _page_query.fullmatch(query) else url
+
+
+@contextlib.contextmanager
+def errors_shown(form: FlaskForm, otherwise: Field) -> Iterator[None]:
+    """Shows a RequestError that the block raises, as ``show_errors`` does, and continues after
+    it.
+    """
+    try:
+        yield
+    except RequestError as error:
+        show_errors(form, error, otherwise)
+
+
+def show_errors(form: FlaskForm, error: RequestError, otherwise: Field) -> None:
+    """Shows an error at the fields that it names; at ``otherwise`` where it names none of these.
+
+    An error that is not a fault of the form is raised again.
+    """
+    if error.status >= 500:
+        raise error
+    named = [detail for detail in error.details if detail.field in form]
+    for detail in named:
+        field = form[detail.field]
+        field.errors = [*field.errors, _sentence(detail.message)]
+    if not named:
+        otherwise.errors = [*otherwise.errors, str(error)]
+
+
+def _sentence(message: str) -> str:
+    """Returns a detail's message, which is written for programs, as a sentence for people."""
+    return message if message.endswith(".") else f"{message[:1].upper()}{message[1:]}."

@@ -12,9 +12,8 @@ from wtforms.validators import DataRequired
 from builder.model import names
 from builder.model.answers import LabelMove
 from builder.render.chart import rank
-from publisher.accounts.protected import ProtectedLabels
-from publisher.web.pages.fields import errors_shown
-from publisher.web.pages.frame import Frame
+from publisher.accounts.rights import ProtectedLabels
+from publisher.web.pages.frame import Frame, errors_shown
 from publisher.web.pages.release import Waiting, board_path, waiting_in
 from publisher.web.pages.repos import (
     OFFERED_MAX,

@@ -21,9 +21,7 @@ from publisher.accounts.people.sessions import PROVIDER_SECONDS
 from publisher.accounts.people.signup import propose_handle, sign_up_identity
 from publisher.openid.client import Begun, Client, Identity
 from publisher.openid.provider import Provider
-from publisher.web.pages.fields import errors_shown, show_errors
-from publisher.web.pages.frame import Frame
-from publisher.web.pages.places import LOGIN
+from publisher.web.pages.frame import LOGIN, Frame, errors_shown, show_errors
 from publisher.web.pages.sign_in import (
     TOO_MANY_SIGNUPS,
     InvitationForm,

@@ -14,8 +14,7 @@ from builder.model.records import DAY_SECONDS
 from publisher.accounts.owners import ways_to_sign_in
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_DAYS_MAX, invitation_link
-from publisher.web.pages.fields import errors_shown
-from publisher.web.pages.frame import Frame
+from publisher.web.pages.frame import Frame, errors_shown
 
 # The people on a page, and the most that are invited at once.
 SHOWN_MAX = INVITED_MAX = 100

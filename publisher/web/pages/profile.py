@@ -7,8 +7,7 @@ from wtforms import StringField, TextAreaField, URLField
 from wtforms.validators import DataRequired, Length
 
 from publisher.accounts.tokens import format_time
-from publisher.web.pages.fields import errors_shown
-from publisher.web.pages.frame import Frame
+from publisher.web.pages.frame import Frame, errors_shown
 from publisher.web.pages.repos import repos_of, why_late
 from publisher.write.profile import chars_max, parse_profile, read_profile, write_profile
 

@@ -9,8 +9,7 @@ from wtforms.validators import DataRequired, InputRequired
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import ENVIRONMENT_CHARS_MAX, WORKFLOWS, Entered, TrustedPublisher
 from publisher.web.pages import snippets
-from publisher.web.pages.fields import errors_shown
-from publisher.web.pages.frame import Frame
+from publisher.web.pages.frame import Frame, errors_shown
 from publisher.web.pages.repos import offered, readable_repos_of, repo_in
 
 PROVIDERS = {"github": "GitHub Actions", "gitlab": "GitLab CI/CD"}

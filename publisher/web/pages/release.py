@@ -22,11 +22,10 @@ from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.store import content
 from builder.store.labels import read_moves
 from builder.text.interface import Interface, changes_for_callers, interface_of
-from publisher.accounts.actors import Actor
-from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.rights import ProtectedLabels
+from publisher.accounts.teams import Actor
 from publisher.web.pages.difference import Side, compare_versions, files_of
-from publisher.web.pages.fields import show_errors
-from publisher.web.pages.frame import Frame
+from publisher.web.pages.frame import Frame, show_errors
 from publisher.web.pages.repos import show_readers
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change

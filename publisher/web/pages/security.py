@@ -8,9 +8,7 @@ from wtforms.validators import InputRequired
 from builder.model.errors import RequestError
 from publisher.accounts.people.passwords import hash_new
 from publisher.web.pages.activity import read_activity
-from publisher.web.pages.fields import show_errors
-from publisher.web.pages.frame import Frame
-from publisher.web.pages.places import LOGIN
+from publisher.web.pages.frame import LOGIN, Frame, show_errors
 from publisher.web.pages.sign_in import NewPasswordForm, verify
 
 

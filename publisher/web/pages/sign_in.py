@@ -12,9 +12,7 @@ from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.people.invitations import INVITATION_URL
 from publisher.accounts.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN
 from publisher.accounts.people.signup import sign_up
-from publisher.web.pages.fields import errors_shown, show_errors
-from publisher.web.pages.frame import Frame
-from publisher.web.pages.places import LOGIN, START
+from publisher.web.pages.frame import LOGIN, START, Frame, errors_shown, show_errors
 from publisher.web.pages.repos import repos_of
 
 WRONG = (

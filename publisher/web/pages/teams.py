@@ -7,13 +7,11 @@ from wtforms.validators import DataRequired
 
 from builder.model.names import OWNER_CHARS_MAX
 from builder.model.service_urls import ACCOUNT_URL
-from publisher.accounts.actors import MAINTAINER, ROLES
 from publisher.accounts.people.signup import create_team
-from publisher.accounts.teams import JOIN_URL
+from publisher.accounts.teams import JOIN_URL, MAINTAINER, ROLES
 from publisher.accounts.tokens import format_time
 from publisher.web.pages.activity import read_activity
-from publisher.web.pages.fields import errors_shown
-from publisher.web.pages.frame import Frame
+from publisher.web.pages.frame import Frame, errors_shown
 from publisher.web.pages.repos import why_late
 from publisher.write.profile import mark_team
 

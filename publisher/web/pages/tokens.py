@@ -23,8 +23,7 @@ from publisher.accounts.token import ANY, LABEL, PUBLISH, READ, RIGHTS, Grant, T
 from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, TOKEN_NAME_CHARS_MAX
 from publisher.trusted.publishers import parse_labels
 from publisher.web.pages import snippets
-from publisher.web.pages.fields import errors_shown
-from publisher.web.pages.frame import Frame
+from publisher.web.pages.frame import Frame, errors_shown
 from publisher.web.pages.repos import OFFERED_MAX, offered, repos_of
 
 # The most active tokens of an owner, and the most others that the page shows.

@@ -14,8 +14,7 @@ from builder.model.plural import day
 from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
 from builder.store import content
-from publisher.web.pages.fields import errors_shown
-from publisher.web.pages.frame import Frame
+from publisher.web.pages.frame import Frame, errors_shown
 from publisher.web.pages.repos import OFFERED_MAX, why_late
 from publisher.write.drafts import make_change
 from publisher.write.withdraw import Withdrawn, preview, withdraw

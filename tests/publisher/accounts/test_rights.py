@@ -9,11 +9,10 @@ import pytest
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
-from publisher.accounts.protected import PROTECTED_MAX, ProtectedLabels
+from publisher.accounts.rights import PROTECTED_MAX, ProtectedLabels
 from publisher.accounts.schema import MIGRATIONS
-from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.accounts.token import RIGHTS, Grant, Token, make_token
+from publisher.accounts.token import RIGHTS, Grant, Token, hash_secret, make_token
 from publisher.accounts.tokens import Accounts
 from tests.support.actors import holder, rights_of
 from tests.support.postgres import only_sqlite

@@ -12,8 +12,7 @@ from publisher.accounts.events import Events, written_by
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
-from publisher.accounts.protected import ProtectedLabels
-from publisher.accounts.rights import Rights
+from publisher.accounts.rights import ProtectedLabels, Rights
 from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.teams import LINK_SECONDS, LINKS_MAX, Teams
 from publisher.accounts.token import Grant

@@ -10,7 +10,7 @@ from werkzeug.test import TestResponse
 from builder.model.errors import RequestError
 from builder.store.check import check
 from builder.store.labels import read_labels
-from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.rights import ProtectedLabels
 from server.bodies import VISITOR_BYTES_MAX
 from tests.support.hubs import Hub, MakeHub, code_of, lines_of
 

@@ -16,7 +16,7 @@ from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.token import PUBLISH, READ, Grant
 from publisher.accounts.tokens import Accounts
 from publisher.web.members import reader_check
-from publisher.web.pages.places import site_page
+from publisher.web.pages.frame import site_page
 from tests.publisher.web.pages.conftest import PASSWORD, People
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import DEADLINE_SECONDS, serving

@@ -23,8 +23,7 @@ from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
 from publisher.openid.provider import SignIn
 from publisher.web.pages.cookie import VisitorSession, _signer
-from publisher.web.pages.frame import FLASHES_MAX
-from publisher.web.pages.places import PLACES, START, after_login
+from publisher.web.pages.frame import FLASHES_MAX, PLACES, START, after_login
 from tests.publisher.web.pages.conftest import PASSWORD, People, Visitor
 from tests.support.hubs import Hub, MakeHub
 
