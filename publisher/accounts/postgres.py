@@ -176,7 +176,7 @@ class PostgresEngine:
         if not before:
             for sql in TABLES:
                 self._run(connection, sql)
-        upgrade(before, lambda sql: self._run(connection, _definition(sql)), self.execute)
+        upgrade(before, lambda sql: self._run(connection, _definition(sql)))
         self.execute(f"UPDATE {VERSION_TABLE} SET version = ?", (SCHEMA_VERSION,))
         if before:
             fields = {"file": "postgresql", "from_version": before, "to_version": SCHEMA_VERSION}

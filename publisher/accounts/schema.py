@@ -5,22 +5,22 @@ They are written once, for SQLite; another engine translates only the types.
 
 from collections.abc import Callable
 
-import msgspec
-
+from builder.model.errors import OperatorError
 from builder.model.metrics import Counter
-from publisher.accounts.handles import skeleton
 
 ACCOUNTS_ERRORS = Counter(
     "hub_accounts_errors_total", "Failed statements of the accounts database."
 )
 
-Execute = Callable[..., list[tuple]]
-
 # Times are epoch seconds. No table has a secret, only its hash.
-_OWNERS_AND_TOKENS = """
+_RELEASE_1_0 = """
 CREATE TABLE owner (
-    handle TEXT PRIMARY KEY, created_at INTEGER NOT NULL
+    handle TEXT PRIMARY KEY, created_at INTEGER NOT NULL,
+    look TEXT NOT NULL,               -- what the handle looks like (`skeleton`), so that nobody
+                                      -- takes one that is mistaken for it
+    locked_at INTEGER                 -- since when the owner is shut out; null: is not
 ) WITHOUT ROWID;
+CREATE INDEX owner_look ON owner (look);
 CREATE TABLE token (
     id TEXT PRIMARY KEY,              -- public: names a token in lists and logs
     hash BLOB NOT NULL UNIQUE,        -- SHA-256 of the token's text, which is nowhere
@@ -30,33 +30,24 @@ CREATE TABLE token (
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     last_used_at INTEGER,
-    revoked_at INTEGER
+    revoked_at INTEGER,
+    trusted_publisher TEXT,           -- who trusts its job, joined by spaces; null: personal
+    rights TEXT NOT NULL,             -- joined by spaces
+    labels TEXT NOT NULL              -- joined by spaces; empty: all that are not protected
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX token_name ON token (owner, name) WHERE revoked_at IS NULL;
+CREATE INDEX token_owner ON token (owner);
+CREATE INDEX token_job ON token (expires_at) WHERE trusted_publisher IS NOT NULL;
 CREATE TABLE answer (
     owner TEXT NOT NULL,
     key TEXT NOT NULL,                -- the Idempotency-Key of the request
     fingerprint BLOB NOT NULL,        -- of the request
     version TEXT NOT NULL,
+    previous_version TEXT,
     record_sha256 BLOB,               -- null: nothing was written
-    published BLOB NOT NULL,
-    kept_until INTEGER NOT NULL,
-    PRIMARY KEY (owner, key)
-) WITHOUT ROWID;
-CREATE INDEX answer_kept_until ON answer (kept_until);
-"""
-_PEOPLE = """
--- What the handle looks like (`skeleton`), so that nobody takes one that is mistaken for it.
-ALTER TABLE owner ADD COLUMN look TEXT NOT NULL DEFAULT '';
-"""
-_LOOKS = """
-CREATE INDEX owner_look ON owner (look);
--- Since when the owner is shut out; null: is not.
-ALTER TABLE owner ADD COLUMN locked_at INTEGER;
--- Who trusts the job that a token was made for, joined by spaces; null for a personal one.
-ALTER TABLE token ADD COLUMN trusted_publisher TEXT;
-CREATE INDEX token_owner ON token (owner);
-CREATE INDEX token_job ON token (expires_at) WHERE trusted_publisher IS NOT NULL;
+    label_number INTEGER,             -- of a label's change, where no new version says so
+    kept_until INTEGER NOT NULL
+);
 CREATE TABLE event (                  -- the security log of an account
     id INTEGER PRIMARY KEY,
     owner TEXT NOT NULL REFERENCES owner (handle),
@@ -108,6 +99,7 @@ CREATE TABLE trusted_publisher (      -- CI jobs that need no stored token
     environment TEXT NOT NULL,        -- at GitHub in lower case; empty: any
     added_at INTEGER NOT NULL,
     used_at INTEGER,
+    labels TEXT NOT NULL,             -- that its jobs may move, joined by spaces; empty: none
     UNIQUE (owner, repo, issuer, project, workflow, branch, environment)
 ) WITHOUT ROWID;
 CREATE INDEX trusted_publisher_project ON trusted_publisher (issuer, project);
@@ -121,32 +113,12 @@ CREATE TABLE exchanged (              -- ID tokens that are used up
     until INTEGER NOT NULL            -- when it could not be used any more anyway
 ) WITHOUT ROWID;
 CREATE INDEX exchanged_until ON exchanged (until);
-"""
-_SMALL_ANSWERS = """
--- The rest of an answer is in the version's record, or follows from the request.
-ALTER TABLE answer ADD COLUMN previous_version TEXT;
-"""
-_ANSWERS_WITHOUT_REST = """
-ALTER TABLE answer DROP COLUMN published;
-CREATE INDEX answer_newest ON answer (owner, kept_until);
-"""
-_LABELS = """
--- The number of a label's change, where the answer is about one and no new version says so.
-ALTER TABLE answer ADD COLUMN label_number INTEGER;
--- What a token may do, joined by spaces; those that are there may do both.
-ALTER TABLE token ADD COLUMN rights TEXT NOT NULL DEFAULT 'publish label';
--- The labels that it may move, joined by spaces; empty: all that are not protected.
-ALTER TABLE token ADD COLUMN labels TEXT NOT NULL DEFAULT '';
--- The labels that its jobs may move, joined by spaces; empty: none.
-ALTER TABLE trusted_publisher ADD COLUMN labels TEXT NOT NULL DEFAULT '';
 CREATE TABLE protected_label (        -- that only a token moves which names them
     owner TEXT NOT NULL REFERENCES owner (handle),
     repo TEXT NOT NULL,               -- empty: all of the owner's
     label TEXT NOT NULL,
     PRIMARY KEY (owner, repo, label)
 ) WITHOUT ROWID;
-"""
-_DRAFTS = """
 CREATE TABLE draft (                  -- what the editor has saved and nobody has published
     id TEXT PRIMARY KEY,
     owner TEXT NOT NULL REFERENCES owner (handle),
@@ -217,42 +189,20 @@ ALTER TABLE trusted_publisher ADD COLUMN publishes INTEGER NOT NULL DEFAULT 1;
 """
 
 
-def _fill_looks(execute: Execute) -> None:
-    for (handle,) in execute("SELECT handle FROM owner"):
-        execute("UPDATE owner SET look = ? WHERE handle = ?", (skeleton(handle), handle))
+# Releases before 1.0 had other tables. Each entry upgrades to the next version.
+FIRST_VERSION = 5
+MIGRATIONS = (_RELEASE_1_0, _ATTEMPTS, _SOURCES, _TEAMS, _LABEL_ONLY)
+SCHEMA_VERSION = FIRST_VERSION + len(MIGRATIONS) - 1
 
 
-def _fill_previous_versions(execute: Execute) -> None:
-    for owner, key, published in execute("SELECT owner, key, published FROM answer"):
-        execute(
-            "UPDATE answer SET previous_version = ? WHERE owner = ? AND key = ?",
-            (msgspec.json.decode(published).get("previous_version"), owner, key),
-        )
-
-
-# Each entry upgrades to the next version: statements, and functions that fill in values.
-MIGRATIONS: tuple[tuple[str | Callable[[Execute], None], ...], ...] = (
-    (_OWNERS_AND_TOKENS,),
-    (_PEOPLE, _fill_looks, _LOOKS),
-    (_SMALL_ANSWERS, _fill_previous_versions, _ANSWERS_WITHOUT_REST),
-    (_LABELS,),
-    (_DRAFTS,),
-    (_ATTEMPTS,),
-    (_SOURCES,),
-    (_TEAMS,),
-    (_LABEL_ONLY,),
-)
-SCHEMA_VERSION = len(MIGRATIONS)
-
-
-def upgrade(version: int, define: Callable[[str], object], execute: Execute) -> None:
+def upgrade(version: int, define: Callable[[str], object]) -> None:
     """Upgrades the tables of ``version`` (0: none exist) to SCHEMA_VERSION, within a transaction.
-    ``define`` runs a statement about tables; ``execute`` any other, with its values.
+    ``define`` runs a statement. Raises OperatorError for tables from before release 1.0.
     """
-    for migration in MIGRATIONS[version:]:
-        for step in migration:
-            if callable(step):
-                step(execute)
-                continue
-            for statement in filter(str.strip, step.split(";\n")):
-                define(statement)
+    if 0 < version < FIRST_VERSION:
+        raise OperatorError(
+            "The accounts are from before release 1.0. Start that release on them once, then this."
+        )
+    for migration in MIGRATIONS[max(0, version - FIRST_VERSION + 1) :]:
+        for statement in filter(str.strip, migration.split(";\n")):
+            define(statement)

@@ -123,7 +123,7 @@ class SqliteEngine:
             return
         # An error closes the file, which rolls back.
         db.execute("BEGIN IMMEDIATE")
-        upgrade(version, db.execute, lambda *statement: db.execute(*statement).fetchall())
+        upgrade(version, db.execute)
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.execute("COMMIT")
         if version:

@@ -9,99 +9,43 @@ from pathlib import Path
 
 import pytest
 
+from builder.model.errors import OperatorError
 from publisher.accounts.database import Database
-from publisher.accounts.owners import Owner, ways_to_sign_in
+from publisher.accounts.owners import Owner
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.people.signup import sign_up
-from publisher.accounts.schema import SCHEMA_VERSION
+from publisher.accounts.schema import FIRST_VERSION, MIGRATIONS, SCHEMA_VERSION
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.accounts.token import make_token
 from publisher.accounts.tokens import Accounts
-from tests.support.actors import holder, rights_of
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815
 HOME = "198.51.100.7"
 
 
-# The schema of that release: never change it with the code.
-FIRST_RELEASE = """
-CREATE TABLE owner (
-    handle TEXT PRIMARY KEY, created_at INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE token (
-    id TEXT PRIMARY KEY,
-    hash BLOB NOT NULL UNIQUE,
-    owner TEXT NOT NULL REFERENCES owner (handle),
-    name TEXT NOT NULL,
-    repos TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL,
-    last_used_at INTEGER,
-    revoked_at INTEGER
-) WITHOUT ROWID;
-CREATE UNIQUE INDEX token_name ON token (owner, name) WHERE revoked_at IS NULL;
-CREATE TABLE answer (
-    owner TEXT NOT NULL,
-    key TEXT NOT NULL,
-    fingerprint BLOB NOT NULL,
-    version TEXT NOT NULL,
-    record_sha256 BLOB,
-    published BLOB NOT NULL,
-    kept_until INTEGER NOT NULL,
-    PRIMARY KEY (owner, key)
-) WITHOUT ROWID;
-CREATE INDEX answer_kept_until ON answer (kept_until);
-"""
-
-
-def test_a_database_of_the_first_release(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_database_of_an_older_release(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "hub")
-    text, digest = make_token(), hashlib.sha256
     old = sqlite3.connect(tmp_path / ACCOUNTS_FILE)
-    old.executescript(FIRST_RELEASE)
-    old.execute("PRAGMA user_version = 1")
-    old.execute("INSERT INTO owner VALUES ('ann', ?), ('bob', ?)", (NOW_SECONDS, NOW_SECONDS + 1))
-    old.execute(
-        "INSERT INTO token VALUES ('0123abcd', ?, 'ann', 'ci', 'story review', ?, ?, NULL, NULL)",
-        (digest(text.encode()).digest(), NOW_SECONDS, NOW_SECONDS + 86_400),
-    )
-    old.execute(
-        "INSERT INTO answer VALUES ('ann', 'key', x'00', '1.0.1', NULL, ?, ?)",
-        (b'{"version": "1.0.1", "previous_version": "1.0.0", "changelog": "Kinder"}', NOW_SECONDS),
-    )
-    old.commit()
+    old.executescript(MIGRATIONS[0])
+    old.execute("INSERT INTO owner VALUES ('ann', 0, 'ann', NULL)")
+    for version in range(1, FIRST_VERSION):
+        old.execute(f"PRAGMA user_version = {version}")
+        old.commit()
+        with pytest.raises(OperatorError, match=r"before release 1\.0"):
+            Database(str(tmp_path))
+    old.execute(f"PRAGMA user_version = {FIRST_VERSION}")
     old.close()
-    password = "violet otter lamp 7"
     for _ in range(2):
         with Database(str(tmp_path)) as database:
-            accounts = Accounts(database)
             assert database.execute("PRAGMA user_version") == [(SCHEMA_VERSION,)]
-            assert accounts.owners(NOW) == [
-                Owner("ann", NOW_SECONDS, 1), Owner("bob", NOW_SECONDS + 1, 0),
-            ]  # fmt: skip
-            token = accounts.authenticate(text, NOW)
-            assert (token.id, token.repos, token.trusted_publisher) == (
-                "0123abcd", ("story", "review"), None,
-            )  # fmt: skip
-            rights_of(accounts).check_may_publish(holder(token, "ann"), "story")
-            assert database.execute("SELECT key, version, previous_version FROM answer") == [
-                ("key", "1.0.1", "1.0.0")
-            ]
-            assert accounts.look_like("b0-b") == ["bob"]
-            assert ways_to_sign_in(database) == {}
-            assert not Passwords(database).verify("ann", password)
+            assert Accounts(database).owners(NOW) == [Owner("ann", 0, 0)]
         (said,) = (one.fields for one in caplog.records if one.msg == "upgrade")
         assert said == {
-            "file": ACCOUNTS_FILE, "from_version": 1, "to_version": SCHEMA_VERSION,
+            "file": ACCOUNTS_FILE, "from_version": FIRST_VERSION, "to_version": SCHEMA_VERSION,
         }  # fmt: skip
-    with Database(str(tmp_path)) as database:
-        invitations = Invitations(database)
-        assert invitations.accept(invitations.invite("ann"), password) == "ann"
-        assert Passwords(database).verify("ann", password)
 
 
 def test_nothing_secret_is_at_rest_in_the_clear(tmp_path: Path):

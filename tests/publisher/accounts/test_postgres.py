@@ -19,7 +19,7 @@ from publisher.accounts import schema
 from publisher.accounts.database import Database
 from publisher.accounts.postgres_url import parse_postgres_url
 from publisher.accounts.saved_drafts import DRAFTS_PER_AUTHOR_MAX, SavedDrafts
-from publisher.accounts.schema import ACCOUNTS_ERRORS, MIGRATIONS, SCHEMA_VERSION
+from publisher.accounts.schema import ACCOUNTS_ERRORS, FIRST_VERSION, MIGRATIONS, SCHEMA_VERSION
 from publisher.accounts.tokens import Accounts
 from tests.publisher.accounts.test_file import add_owner
 from tests.support.children import processes_at_once
@@ -142,23 +142,27 @@ def test_tables_of_an_older_release(
     caplog.set_level(logging.INFO, "hub")
     with monkeypatch.context() as old:
         old.setattr(schema, "MIGRATIONS", MIGRATIONS[:1])
-        old.setattr(engine_module, "SCHEMA_VERSION", 1)
+        old.setattr(engine_module, "SCHEMA_VERSION", FIRST_VERSION)
         with Database(url) as database:
-            database.execute("INSERT INTO owner VALUES ('bob', 0)")
+            database.execute("INSERT INTO owner VALUES ('bob', 0, 'bob', NULL)")
             database.execute(
-                "INSERT INTO answer VALUES ('bob', 'key', ?, '1.0.1', NULL, ?, 9)",
-                (b"\0", b'{"previous_version": "1.0.0"}'),
+                "INSERT INTO answer VALUES ('bob', 'key', ?, '1.0.1', '1.0.0', NULL, NULL, 9)",
+                (b"\0",),
             )
     with Database(url) as database:
-        assert Accounts(database).look_like("b0-b") == ["bob"]
+        assert [(one.handle, one.kind) for one in Accounts(database).owners()] == [
+            ("bob", "person")
+        ]
         assert database.execute("SELECT previous_version FROM answer") == [("1.0.0",)]
     (said,) = (one.fields for one in caplog.records if one.msg == "upgrade")
-    assert said == {"file": "postgresql", "from_version": 1, "to_version": SCHEMA_VERSION}
+    assert said == {
+        "file": "postgresql", "from_version": FIRST_VERSION, "to_version": SCHEMA_VERSION,
+    }  # fmt: skip
 
 
 def test_a_migration_that_fails_leaves_all_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as broken:
-        broken.setattr(schema, "MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE owner (x TEXT);\n",)))
+        broken.setattr(schema, "MIGRATIONS", (*MIGRATIONS, "CREATE TABLE owner (x TEXT);\n"))
         broken.setattr(engine_module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
         with pytest.raises(OperatorError, match="already exists"):
             Database(url)

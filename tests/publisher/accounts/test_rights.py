@@ -1,8 +1,6 @@
 """Rights of a token: to publish, to move labels, and which labels."""
 
-import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -10,9 +8,7 @@ from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.rights import PROTECTED_MAX, ProtectedLabels
-from publisher.accounts.schema import MIGRATIONS
-from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.accounts.token import RIGHTS, Grant, Token, hash_secret, make_token
+from publisher.accounts.token import RIGHTS, Grant, Token
 from publisher.accounts.tokens import Accounts
 from tests.support.actors import holder, rights_of
 from tests.support.postgres import only_sqlite
@@ -160,26 +156,3 @@ def test_jobs(accounts: Accounts):
     _, some = accounts.create_trusted_token("ann", ["story"], "1", labels=["production"])
     assert not refusal(accounts, some, "production")
     assert "only these labels" in refusal(accounts, some, "canary")
-
-
-def test_tokens_of_a_database_before_labels(tmp_path: Path):
-    text = make_token()
-    db = sqlite3.connect(f"{tmp_path}/{ACCOUNTS_FILE}")
-    for migration in MIGRATIONS[:3]:
-        for step in migration:
-            if isinstance(step, str):
-                db.executescript(step)
-    db.execute("INSERT INTO owner (handle, created_at) VALUES ('ann', 0)")
-    db.execute(
-        "INSERT INTO token (id, hash, owner, name, repos, created_at, expires_at) "
-        "VALUES ('1', ?, 'ann', 'old', '', 0, 1e11)",
-        (hash_secret(text),),
-    )
-    db.execute("PRAGMA user_version = 3")
-    db.commit()
-    db.close()
-    with Database(str(tmp_path)) as database:
-        accounts = Accounts(database)
-        token = accounts.authenticate(text)
-        assert (token.rights, token.labels) == (RIGHTS, ())
-        rights_of(accounts).check_may_publish(holder(token, "ann"), "story", ["production"])

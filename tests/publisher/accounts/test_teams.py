@@ -13,7 +13,6 @@ from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.rights import ProtectedLabels, Rights
-from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.teams import LINK_SECONDS, LINKS_MAX, Teams
 from publisher.accounts.token import Grant
 from publisher.accounts.tokens import Accounts
@@ -331,7 +330,3 @@ def test_the_activity_names_who_did_it(database: Database, teams: Teams):
         ("member_added", "", "bob as writer"),
         ("team_made", "", "ann"),
     ]
-
-
-def test_an_older_database_has_people_alone():
-    assert "ADD COLUMN kind TEXT NOT NULL DEFAULT 'person'" in str(MIGRATIONS)
