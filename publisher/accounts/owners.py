@@ -5,7 +5,7 @@ RequestError ``storage_unavailable`` as the database does.
 """
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from builder.model import names
 from builder.model.errors import OperatorError
@@ -53,17 +53,15 @@ class Owners:
 
     def is_known(self, handle: str) -> bool:
         """True if an owner has this handle."""
-        return bool(self._database.execute("SELECT 1 FROM owner WHERE handle = ?", (handle,)))
+        return self._value("created_at", handle) is not None
 
     def is_team(self, handle: str) -> bool:
         """True if this is a team, as which no one signs in."""
-        rows = self._database.execute("SELECT kind FROM owner WHERE handle = ?", (handle,))
-        return rows == [("team",)]
+        return self._value("kind", handle) == "team"
 
     def is_operator(self, handle: str) -> bool:
         """True for a person who manages the accounts in the browser."""
-        rows = self._database.execute("SELECT is_operator FROM owner WHERE handle = ?", (handle,))
-        return rows == [(1,)]
+        return self._value("is_operator", handle) == 1
 
     def set_operator(self, handle: str, is_on: bool) -> None:
         """Lets a person manage the accounts in the browser, or no longer.
@@ -84,8 +82,7 @@ class Owners:
     def created_at(self, handle: str) -> int:
         """Returns when an owner was added. Raises OperatorError for an unknown one."""
         self.check_known(handle)
-        rows = self._database.execute("SELECT created_at FROM owner WHERE handle = ?", (handle,))
-        return rows[0][0]
+        return self._value("created_at", handle)
 
     def look_like(self, handle: str) -> list[str]:
         """Returns the owners whose handles are this one, or are easily confused with it."""
@@ -96,7 +93,10 @@ class Owners:
 
     def locked_at(self, handle: str) -> int | None:
         """Returns when an owner was locked out; None for one who is not, or who is unknown."""
-        rows = self._database.execute("SELECT locked_at FROM owner WHERE handle = ?", (handle,))
+        return self._value("locked_at", handle)
+
+    def _value(self, column: str, handle: str) -> Any:
+        rows = self._database.execute(f"SELECT {column} FROM owner WHERE handle = ?", (handle,))
         return rows[0][0] if rows else None
 
     def set_locked(self, handle: str, is_on: bool, now: datetime | None = None) -> bool:

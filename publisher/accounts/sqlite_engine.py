@@ -114,9 +114,7 @@ class SqliteEngine:
 
     def _prepare(self) -> None:
         db = self._db
-        ((version,),) = db.execute("PRAGMA user_version")
-        ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master")
-        self._file.check_version(version, SCHEMA_VERSION, is_ours=version > 0 or not tables)
+        version = _check_version(self._file, db)
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             db.execute(f"PRAGMA {pragma}")
         if version == SCHEMA_VERSION:
@@ -163,6 +161,13 @@ class SqliteEngine:
             ) from error
 
 
+def _check_version(file: DatabaseFile, db: sqlite3.Connection) -> int:
+    ((version,),) = db.execute("PRAGMA user_version")
+    ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master")
+    file.check_version(version, SCHEMA_VERSION, is_ours=version > 0 or not tables)
+    return version
+
+
 class LateEngine:
     """The accounts database of a service: reads of the hub continue while it cannot be used. Every
     use then raises RequestError ``storage_unavailable``, and opens it again at most once in
@@ -201,11 +206,11 @@ class LateEngine:
         file = accounts_file(self._folder)
         if not os.path.exists(file.path):
             return
-        with contextlib.suppress(sqlite3.Error):  # `_opened` reports the reason
-            with contextlib.closing(sqlite.open_for_reading(file.path)) as db:
-                ((version,),) = db.execute("PRAGMA user_version")
-                ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master")
-            file.check_version(version, SCHEMA_VERSION, is_ours=version > 0 or not tables)
+        with (
+            contextlib.suppress(sqlite3.Error),  # `_opened` reports the reason
+            contextlib.closing(sqlite.open_for_reading(file.path)) as db,
+        ):
+            _check_version(file, db)
 
     def _opened(self) -> SqliteEngine:
         with self._turn:

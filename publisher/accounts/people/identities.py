@@ -13,7 +13,6 @@ from builder.model.errors import RequestError
 from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
 from publisher.accounts.people.passwords import Passwords
-from publisher.accounts.tokens import Accounts
 
 
 class AddedIdentity(NamedTuple):
@@ -30,19 +29,14 @@ class Identities:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._events = Events(database)
-        self._accounts = Accounts(database)
         self._passwords = Passwords(database)
 
     def find(self, issuer: str, subject: str) -> str | None:
-        """Returns the owner whom this identity lets in; None if it has none, or the owner is locked
-        out.
-        """
-        owner = self._whose(issuer, subject)
-        return None if owner is None or self._accounts.locked_at(owner) is not None else owner
-
-    def is_known(self, issuer: str, subject: str) -> bool:
-        """True if an owner has this identity, also one who is locked out."""
-        return self._whose(issuer, subject) is not None
+        """Returns the owner who has this identity, also one who is locked out; None if none has."""
+        rows = self._database.execute(
+            "SELECT owner FROM identity WHERE issuer = ? AND subject = ?", (issuer, subject)
+        )
+        return rows[0][0] if rows else None
 
     def add(self, owner: str, issuer: str, subject: str, *, now: datetime | None = None) -> None:
         """Lets an owner sign in with an identity; does nothing if the owner has it already.
@@ -50,7 +44,7 @@ class Identities:
         Raises RequestError ``validation_failed`` if it belongs to another account.
         """
         with self._database.transaction():
-            whose = self._whose(issuer, subject)
+            whose = self.find(issuer, subject)
             if whose == owner:
                 return
             if whose is not None:
@@ -93,9 +87,3 @@ class Identities:
             for (subject,) in removed:
                 self._events.note(owner, "identity_removed", subject=subject, note=issuer, now=now)
         return bool(removed)
-
-    def _whose(self, issuer: str, subject: str) -> str | None:
-        rows = self._database.execute(
-            "SELECT owner FROM identity WHERE issuer = ? AND subject = ?", (issuer, subject)
-        )
-        return rows[0][0] if rows else None

@@ -40,10 +40,13 @@ class Session(NamedTuple):
     seen_at: int
     address: str
     agent: str
-    is_operator: bool = False
+    is_operator: bool
 
 
 _COLUMNS = "hash, owner, began_at, seen_at, address, agent"
+_SELECT = (
+    f"SELECT {_COLUMNS}, (SELECT is_operator FROM owner WHERE handle = session.owner) FROM session"
+)
 _IS_GOOD = (
     f"seen_at > ? - {IDLE_SECONDS} AND began_at > ? - {LIFE_SECONDS} "
     "AND (ends_at IS NULL OR ends_at > ?)"
@@ -67,7 +70,7 @@ class Sessions:
         agent: str,
         seconds: int | None = None,
         now: datetime | None = None,
-    ) -> Session:
+    ) -> None:
         """Signs an owner in, in the browser that has the secret, for ``seconds`` at most. Deletes
         sessions that are over.
 
@@ -90,15 +93,12 @@ class Sessions:
                 (*row, seconds and at + seconds),
             )
             self._events.note(owner, "signed_in", address=address, note=agent, now=now)
-        return _session_of(row)
 
     def find(self, secret: str, now: datetime | None = None) -> Session | None:
         """Returns the session with this secret, if it is good at this moment, and notes its use."""
         at, digest = epoch_seconds(now), hash_secret(secret)
         rows = self._database.execute(
-            f"SELECT {_COLUMNS}, (SELECT is_operator FROM owner WHERE handle = session.owner) "
-            f"FROM session WHERE hash = ? AND {_IS_GOOD}",
-            (digest, at, at, at),
+            f"{_SELECT} WHERE hash = ? AND {_IS_GOOD}", (digest, at, at, at)
         )
         found = [_session_of(row) for row in rows if hmac.compare_digest(row[0], digest)]
         if not found:
@@ -119,34 +119,31 @@ class Sessions:
 
     def end_all(
         self, owner: str, *, but: str | None = None, note: bool = False, now: datetime | None = None
-    ) -> int:
-        """Ends all sessions of an owner, except the one with the secret ``but``; returns how many
-        ended.
+    ) -> None:
+        """Ends all sessions of an owner, except the one with the secret ``but``.
 
         ``note``: the owner requested it, so it is noted in the account's log, even if no session
         ended. Where it follows from another event, such as a new password, that event is noted
         instead.
         """
         with self._database.transaction():
-            ended = self._database.execute(
-                "DELETE FROM session WHERE owner = ?1 AND (hash != ?2 OR ?2 IS NULL) RETURNING 1",
+            self._database.execute(
+                "DELETE FROM session WHERE owner = ?1 AND (hash != ?2 OR ?2 IS NULL)",
                 (owner, None if but is None else hash_secret(but)),
             )
             if note:
                 self._events.note(owner, "signed_out_everywhere", now=now)
-        return len(ended)
 
     def of(self, owner: str, now: datetime | None = None) -> list[Session]:
         """Returns the sessions of an owner that are good at this moment, the newest first."""
         at = epoch_seconds(now)
         rows = self._database.execute(
-            f"SELECT {_COLUMNS} FROM session WHERE owner = ? AND {_IS_GOOD} "
-            "ORDER BY began_at DESC, seen_at DESC, hash",
+            f"{_SELECT} WHERE owner = ? AND {_IS_GOOD} ORDER BY began_at DESC, seen_at DESC, hash",
             (owner, at, at, at),
         )
         return [_session_of(row) for row in rows]
 
 
 def _session_of(row: tuple) -> Session:
-    digest, *rest = row
-    return Session(digest.hex()[:8], *rest[:5], is_operator=bool(rest[5:] and rest[5]))
+    digest, *rest, is_operator = row
+    return Session(digest.hex()[:8], *rest, bool(is_operator))

@@ -469,6 +469,11 @@ def site_page(settings: Settings, target: str) -> str | None:
     return f"{url}?{query}" if _page_query.fullmatch(query) else url
 
 
+def stripped(text: str | None) -> str:
+    """Returns the text of a field without the white space at its ends; a filter of fields."""
+    return (text or "").strip()
+
+
 @contextlib.contextmanager
 def errors_shown(form: FlaskForm, otherwise: Field) -> Iterator[None]:
     """Shows a RequestError that the block raises, as ``show_errors`` does, and continues after

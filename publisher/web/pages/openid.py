@@ -109,7 +109,7 @@ class _OpenID:
     def signup(self, frame: Frame) -> Response:
         form = SignUpForm()
         if form.handle.validate(form):
-            handle = form.handle.data.strip()
+            handle = form.handle.data
             with errors_shown(form, form.handle):
                 names.check_new_owner(handle)
                 return self._continue(frame, "signup", handle)
@@ -147,7 +147,7 @@ class _OpenID:
         except RequestError:
             FAILED_SIGN_INS.count("openid")
             raise
-        is_new = not frame.service.identities.is_known(*identity)
+        is_new = frame.service.identities.find(*identity) is None
         if way.to == "login" and frame.service.sign_in.openid_signup and is_new:
             return self._ask_handle(frame, name)
         return self._finishes[way.to](frame, identity, way.given)

@@ -40,18 +40,15 @@ def profile(frame: Frame, person: str) -> Response:
     stored = read_profile(root, owner)
     form = ProfileForm(obj=stored) if stored else ProfileForm(name=owner)
     if form.validate_on_submit():
-        joined_at = stored.joined_at if stored else _began_at(frame, owner)
-        kind = "team" if frame.service.accounts.is_team(owner) else UNSET
+        accounts = frame.service.accounts
+        joined_at = stored.joined_at if stored else format_time(accounts.created_at(owner))
+        kind = "team" if accounts.is_team(owner) else UNSET
         given = (form.name.data, form.bio.data or "", form.url.data or "")
         with errors_shown(form, form.name):
             write_profile(frame.service.store, owner, parse_profile(*given, joined_at, kind))
             return frame.redirect(frame.owned("/profile"), _publish(frame, owner))
     has_page = stored is not None or repos_of(root, owner) != []
     return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
-
-
-def _began_at(frame: Frame, owner: str) -> str:
-    return format_time(frame.service.accounts.created_at(owner))
 
 
 def _publish(frame: Frame, owner: str) -> str:

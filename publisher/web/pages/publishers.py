@@ -133,15 +133,7 @@ def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status:
         only=only,
         offered=offered(mine),
         is_readable=mine is not None,
-        publishers=[
-            (
-                one,
-                _provider(frame, one),
-                one.issuer in frame.service.issuers and frame.service.issuers[one.issuer].kind,
-                _file_of(frame, one),
-            )
-            for one in listed
-        ],
+        publishers=[(one, *_provider(frame, one)) for one in listed],
         added=added,
         repos=[
             (repo, repo in tokens_refused, covers_all or repo in covered)
@@ -150,15 +142,15 @@ def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status:
     )
 
 
-def _provider(frame: Frame, publisher: TrustedPublisher) -> str:
+def _provider(frame: Frame, publisher: TrustedPublisher) -> tuple[str, str, str]:
+    """Returns the provider for people, its kind, and the workflow to paste. The latter two are
+    empty if this hub no longer trusts it.
+    """
     issuer = frame.service.issuers.get(publisher.issuer)
-    return _shown(issuer) if issuer else publisher.issuer
-
-
-def _file_of(frame: Frame, publisher: TrustedPublisher) -> str | None:
-    """Returns the workflow to paste; None if this hub no longer trusts its issuer."""
-    issuer = frame.service.issuers.get(publisher.issuer)
-    return issuer and snippets.workflow(frame.service.settings.base_url, issuer.kind, publisher)
+    if issuer is None:
+        return publisher.issuer, "", ""
+    workflow = snippets.workflow(frame.service.settings.base_url, issuer.kind, publisher)
+    return _shown(issuer), issuer.kind, workflow
 
 
 def _new_form(frame: Frame, **options: None) -> PublisherForm:

@@ -25,7 +25,7 @@ from builder.text.interface import Interface, changes_for_callers, interface_of
 from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.teams import Actor
 from publisher.web.pages.difference import Side, compare_versions, files_of
-from publisher.web.pages.frame import Frame, show_errors
+from publisher.web.pages.frame import Frame, show_errors, stripped
 from publisher.web.pages.repos import show_readers
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change
@@ -42,23 +42,23 @@ class MoveForm(FlaskForm):
     """
 
     label = StringField(
-        "Label", [DataRequired("Enter the label.")], description="Such as production."
+        "Label",
+        [DataRequired("Enter the label.")],
+        filters=[stripped],
+        description="Such as production.",
     )
-    version = StringField("Version")
+    version = StringField("Version", filters=[stripped])
     note = StringField("Note", description="Why it moves. Readers see it.")
     expected = HiddenField()
 
 
 class _Prompt(NamedTuple):
-    """A prompt and its labels, for an actor. ``versions``: newest first. ``changes_left``: how many
-    more changes of labels it can have, beside those that come with versions.
-    """
+    """A prompt and its labels, for an actor. ``versions``: newest first."""
 
     actor: Actor
     name: str
     versions: list[str]
     labels: Labels
-    changes_left: int
 
     @property
     def owner(self) -> str:
@@ -128,20 +128,19 @@ def _read(frame: Frame, person: str, whose: str, name: str) -> _Prompt:
         )
     moves = read_moves(root, owner, name, listing)
     versions = [str(version) for version in reversed(listing.versions)]
-    changes_left = names.LABEL_EVENTS_PER_REPO_MAX - len(listing.events)
-    return _Prompt(actor, name, versions, fold(moves), max(0, changes_left))
+    return _Prompt(actor, name, versions, fold(moves))
 
 
 def _change(frame: Frame, actor: Actor, name: str, form: MoveForm) -> LabelChange:
     """Makes the change that a form describes. Raises RequestError."""
     g.publication = "label"
-    version, expected = _version_in(form), form.expected.data or None
+    version, expected = form.version.data, form.expected.data or None
     fields: dict[str, str | None] = {"note": form.note.data or ""}
     if version:
         draft = make_change(LabelDraft, fields | {"version": version, "expected": expected})
     else:
         draft = make_change(LabelRemoval, fields | ({"expected": expected} if expected else {}))
-    label = _label_in(form)
+    label = form.label.data
     frame.service.rights.check_may_label(actor, name, [label])
     terms = Terms(quotas=frame.service.quotas)
     done = change_label(
@@ -149,14 +148,6 @@ def _change(frame: Frame, actor: Actor, name: str, form: MoveForm) -> LabelChang
     )
     frame.service.note_change(actor, "label_moved", done)
     return done
-
-
-def _label_in(form: MoveForm) -> str:
-    return (form.label.data or "").strip()
-
-
-def _version_in(form: MoveForm) -> str:
-    return (form.version.data or "").strip()
 
 
 def _field_of(form: MoveForm, error: RequestError) -> StringField:
@@ -177,7 +168,7 @@ def _tell(frame: Frame, done: LabelChange) -> str:
 def _tell_moved(form: MoveForm) -> str:
     before = f"named {form.expected.data}" if form.expected.data else "did not exist"
     return (
-        f"{_label_in(form)} has changed since you opened the page, when it {before}. Nothing was "
+        f"{form.label.data} has changed since you opened the page, when it {before}. Nothing was "
         "changed now. Look at what it names, then confirm again."
     )
 
@@ -194,7 +185,6 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
         here=board_path(prompt.owner, prompt.name),
         offered=prompt.versions[:OFFERED_VERSIONS_MAX],
         older={label: _is_older(change) for label, change in prompt.labels.current.items()},
-        changes_left=prompt.changes_left,
         waiting=waiting_in(prompt.labels.current, protected),
     )
 
@@ -227,7 +217,7 @@ def _show_step(
     """Shows the result that a change would have, and the form that makes it; the board where it
     cannot be made.
     """
-    label, version = _label_in(form), _version_in(form)
+    label, version = form.label.data, form.version.data
     current = prompt.labels.versions().get(label)
     if not form.label.errors and not form.version.errors:
         _find_faults(frame, prompt, form, current)
@@ -258,7 +248,7 @@ def _show_step(
 
 def _find_faults(frame: Frame, prompt: _Prompt, form: MoveForm, current: str | None) -> None:
     """Adds to the fields the reasons why the change cannot be made."""
-    label, version = _label_in(form), _version_in(form)
+    label, version = form.label.data, form.version.data
     try:
         names.check_new_label(label)
         frame.service.rights.check_may_label(prompt.actor, prompt.name, [label])

@@ -12,7 +12,7 @@ from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.people.invitations import INVITATION_URL
 from publisher.accounts.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN
 from publisher.accounts.people.signup import sign_up
-from publisher.web.pages.frame import LOGIN, START, Frame, errors_shown, show_errors
+from publisher.web.pages.frame import LOGIN, START, Frame, errors_shown, show_errors, stripped
 from publisher.web.pages.repos import repos_of
 
 WRONG = (
@@ -52,6 +52,7 @@ class SignUpForm(NewPasswordForm):
     handle = StringField(
         "Handle",
         [InputRequired("Choose a handle.")],
+        filters=[stripped],
         description=f"Up to {OWNER_CHARS_MAX} characters: a-z, 0-9 and single hyphens. It is part "
         "of the address of your prompts and cannot be changed.",
     )
@@ -155,7 +156,7 @@ def signup(frame: Frame) -> Response:
     form = SignUpForm()
     if form.validate_on_submit():
         address = frame.address
-        handle = form.handle.data.strip()
+        handle = form.handle.data
         frame.limit(frame.service.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:
             sign_up(

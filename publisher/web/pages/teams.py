@@ -11,7 +11,7 @@ from publisher.accounts.people.signup import create_team
 from publisher.accounts.teams import JOIN_URL, MAINTAINER, ROLES
 from publisher.accounts.tokens import format_time
 from publisher.web.pages.activity import read_activity
-from publisher.web.pages.frame import Frame, errors_shown
+from publisher.web.pages.frame import Frame, errors_shown, stripped
 from publisher.web.pages.repos import why_late
 from publisher.write.profile import mark_team
 
@@ -20,16 +20,14 @@ class TeamForm(FlaskForm):
     handle = StringField(
         "Handle",
         [DataRequired("Choose a handle.")],
-        filters=[lambda text: text and text.strip()],
+        filters=[stripped],
         description=f"Up to {OWNER_CHARS_MAX} characters: a-z, 0-9 and single hyphens. It is part "
         "of the address of the team's prompts and cannot be changed.",
     )
 
 
 class MemberForm(FlaskForm):
-    person = StringField(
-        "Handle", [DataRequired("Enter a handle.")], filters=[lambda text: text and text.strip()]
-    )
+    person = StringField("Handle", [DataRequired("Enter a handle.")], filters=[stripped])
     role = SelectField("Role", choices=[(role, role) for role in ROLES])
 
 

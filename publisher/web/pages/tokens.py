@@ -23,7 +23,7 @@ from publisher.accounts.token import ANY, LABEL, PUBLISH, READ, RIGHTS, Grant, T
 from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, TOKEN_NAME_CHARS_MAX
 from publisher.trusted.publishers import parse_labels
 from publisher.web.pages import snippets
-from publisher.web.pages.frame import Frame, errors_shown
+from publisher.web.pages.frame import Frame, errors_shown, stripped
 from publisher.web.pages.repos import OFFERED_MAX, offered, repos_of
 
 # The most active tokens of an owner, and the most others that the page shows.
@@ -36,7 +36,7 @@ class TokenForm(FlaskForm):
     name = StringField(
         "Name",
         [DataRequired("Enter a name for the token."), Length(max=TOKEN_NAME_CHARS_MAX)],
-        filters=[lambda text: text and text.strip()],
+        filters=[stripped],
         description="What will use it, such as laptop or ci. It helps you to revoke the right one "
         "later.",
     )
