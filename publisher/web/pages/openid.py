@@ -33,8 +33,8 @@ from server.throttle import Throttle, network
 
 CALLBACK = "/openid/callback"
 # Sign-ins that begin, and answers from the provider, a minute and address: each may make the hub
-# send a request to the provider. Beyond that, the visitor has to wait.
-START_LIMIT = ANSWER_LIMIT = 30
+# send a request to the provider. Beyond that, the visitor has to wait. Colleagues share an address.
+START_LIMIT = ANSWER_LIMIT = 100
 
 _SECURITY = "/security"
 _KEPT = "openid"
