@@ -52,16 +52,14 @@ def changes_table(
     shown = iter(plain or _shown_texts(rows, marks))
     table = _Table(shown, is_wide, at)
     body = "".join([table.row(row) for row in rows])
-    old, new = escape(old_name), escape(new_name)
+    titles = "".join(
+        f'<th><span class="unseen">{escape(title)}</span></th>'
+        for title in (f"Line in {old_name}", f"Line in {new_name}", "Change", "Text")
+    )
     side = _NO_SIDE if is_wide else ""
     return Markup(
         '<table class="changes">\n'
-        f'<caption class="unseen">What changed from {old} to {new}</caption>\n'
-        f'<thead><tr><th scope="col"><span class="unseen">Line in {old}</span></th>'
-        f'<th scope="col"><span class="unseen">Line in {new}</span></th>'
-        '<th scope="col"><span class="unseen">Change</span></th>'
-        '<th scope="col"><span class="unseen">Text</span></th>'
-        f"{side}</tr></thead>\n"
+        f"<thead><tr>{titles}{side}</tr></thead>\n"
         f"<tbody>\n{body}</tbody>\n</table>\n"
     )
 
@@ -135,11 +133,12 @@ class _Table(NamedTuple):
         said = f"{counted(row.left_out, 'line')} unchanged"
         if not row.folded:
             return said
-        # As plain lines: numbers and addresses would double the weight of a page's changes.
-        lines = "".join([next(self.shown) for _ in row.folded])
+        # The list counts them: cells of numbers would triple the weight of these lines.
+        lines = "".join([f"<li>{next(self.shown)}" for _ in row.folded])
+        first = row.new_number
         return (
             f"<details><summary>{said}</summary>"
-            f'<div class="changes" dir="auto">{lines}</div></details>'
+            f'<ol class="changes" start="{first}">{lines}</ol></details>'
         )
 
     def _address(self, old: int | None, new: int | None) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from builder.model.answers import LabelMove, ListedVersion
 from builder.model.labels import Labels
-from builder.model.plural import day
+from builder.model.plural import counted, day
 from builder.model.records import DAY_SECONDS
 
 VERSIONS_MAX = 30
@@ -57,20 +57,23 @@ def charts(entries: Sequence[ListedVersion], labels: Labels) -> Markup:
     """The picture for a desk; and that for a phone, if a phone's has fewer versions."""
     if len(entries) <= PHONE_VERSIONS_MAX:
         return chart(entries, labels)
-    return chart(entries, labels, "wide") + chart(entries[-PHONE_VERSIONS_MAX:], labels, "phone")
+    return chart(entries, labels, "wide") + chart(entries, labels, "phone", PHONE_VERSIONS_MAX)
 
 
-def chart(entries: Sequence[ListedVersion], labels: Labels, place: str = "") -> Markup:
+def chart(
+    entries: Sequence[ListedVersion],
+    labels: Labels,
+    place: str = "",
+    versions_max: int = VERSIONS_MAX,
+) -> Markup:
     """The picture of a prompt's newest versions, with the moves of up to LABELS_MAX labels since
-    the first of them. ``entries`` are oldest first. Empty without labels: then the list of versions
-    says as much. ``place``: a class of the style sheet, that of screens on which it stands.
+    the first of them, and a sentence about what it leaves out. ``entries`` are oldest first. Empty
+    if no label names one of them: then the list of versions says as much. ``place``: a class of
+    the style sheet, that of screens on which it stands.
     """
-    if not labels.current:
+    shown = entries[-versions_max:]
+    if not (moves := shown_moves(shown, labels)):
         return Markup("")
-    shown = entries[-VERSIONS_MAX:]
-    moves = {
-        label: _since(shown[0].published_at, one) for label, one in shown_moves(labels).items()
-    }
     picture = _arrange(shown, moves)
     parts = [_versions(shown, picture)]
     parts += [_line(number, *one, picture) for number, one in enumerate(moves.items(), 1)]
@@ -78,42 +81,54 @@ def chart(entries: Sequence[ListedVersion], labels: Labels, place: str = "") -> 
     return Markup(
         '<svg class="chart {0}" width="100%" height="{1}" overflow="visible" text-anchor="middle" '
         'role="img" aria-labelledby="chart{0}">'
-        '<title id="chart{0}">{2}</title>{3}</svg>'
-    ).format(place, picture.height, _in_words(shown, moves), Markup("").join(parts))
+        '<title id="chart{0}">{2}</title>{3}</svg>\n{4}'
+    ).format(
+        place,
+        picture.height,
+        _in_words(shown, moves),
+        Markup("").join(parts),
+        _left_out(len(shown), len(entries), moves, labels, place),
+    )
 
 
-def _since(start: str, moves: list[LabelMove]) -> list[LabelMove]:
-    """The moves from a time on; before them the last one until then, as if it were at that time."""
-    before = [move for move in moves if move.moved_at < start][-1:]
-    return [structs.replace(move, moved_at=start) for move in before] + [
-        move for move in moves if move.moved_at >= start
-    ]
+def shown_moves(shown: Sequence[ListedVersion], labels: Labels) -> dict[str, list[LabelMove]]:
+    """The newest moves of up to LABELS_MAX labels that named one of these versions: ``production``,
+    ``staging``, then those that moved last. Each label's moves are oldest first, since the first
+    version; before them is the last one until then, as if it were at that time.
+    """
+    numbers = {one.version for one in shown}
+    start = shown[0].published_at
+    moved_last = sorted(labels.current.values(), key=lambda move: move.moved_at, reverse=True)
+    found: dict[str, list[LabelMove]] = {}
+    for name in sorted((move.label for move in moved_last), key=rank):
+        newest = labels.history[name][:MOVES_MAX][::-1]
+        before = [move for move in newest if move.moved_at < start][-1:]
+        moves = [structs.replace(move, moved_at=start) for move in before]
+        moves += [move for move in newest if move.moved_at >= start]
+        if len(found) < LABELS_MAX and numbers.intersection(move.version for move in moves):
+            found[name] = moves
+    return found
 
 
-def left_out(entries: Sequence[ListedVersion], labels: Labels) -> str:
-    """A sentence about the versions and labels that the picture does not show."""
+def _left_out(
+    shown: int, total: int, moves: dict[str, list[LabelMove]], labels: Labels, place: str
+) -> Markup:
+    """A sentence about the versions, labels and moves that the picture does not show."""
     parts = []
-    if labels.current and len(entries) > VERSIONS_MAX:
-        parts.append(f"the newest {VERSIONS_MAX} of {len(entries):,} versions")
-    if len(labels.current) > LABELS_MAX:
-        parts.append(f"{LABELS_MAX} of {len(labels.current)} labels")
-    if any(len(labels.history[label]) > MOVES_MAX for label in shown_moves(labels)):
+    if shown < total:
+        parts.append(f"the newest {shown} of {total:,} versions")
+    if len(moves) < len(labels.current):
+        parts.append(f"{len(moves)} of {counted(len(labels.current), 'label')}")
+    if any(len(labels.history[label]) > MOVES_MAX for label in moves):
         parts.append(f"the newest {MOVES_MAX} moves of a label")
-    return f"The picture shows {' and '.join(parts)}." if parts else ""
+    if not parts:
+        return Markup("")
+    return Markup(f'<p class="meta {place}">The picture shows {" and ".join(parts)}.</p>')
 
 
 def rank(label: str) -> tuple[bool, bool]:
     """Sorts ``production`` first, then ``staging``."""
     return label != PRODUCTION, label != "staging"
-
-
-def shown_moves(labels: Labels) -> dict[str, list[LabelMove]]:
-    """The newest moves of up to LABELS_MAX labels: ``production``, ``staging``, then those that
-    moved last. Each label's moves are oldest first.
-    """
-    moved_last = sorted(labels.current.values(), key=lambda move: move.moved_at, reverse=True)
-    names = sorted((move.label for move in moved_last), key=rank)
-    return {name: labels.history[name][:MOVES_MAX][::-1] for name in names[:LABELS_MAX]}
 
 
 def _arrange(shown: Sequence[ListedVersion], moves: dict[str, list[LabelMove]]) -> Picture:
@@ -147,17 +162,16 @@ def _straight(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _versions(shown: Sequence[ListedVersion], picture: Picture) -> Markup:
-    lines, points = [], []
+    rows = []
     for one in shown:
-        x, y = picture.place[one.published_at], picture.rows[one.version]
+        x, y = round(picture.place[one.published_at], 1), picture.rows[one.version]
         end = picture.place[one.withdrawn.at] if one.withdrawn else 100
-        lines.append(_straight(x, y, end, y))
         gone = ' text-decoration="line-through"' if one.withdrawn else ""
-        points.append(
-            f'<circle cx="{x:.1f}%" cy="{y}" r="4"/>'
-            f'<text x="{x:.1f}%" y="{y}" dx="-9" dy="4"{gone}>{one.version}</text>'
+        rows.append(
+            f'<svg x="{x}%" y="{y}" overflow="visible"><line x2="{end - x:.1f}%"/>'
+            f'<circle r="4"/><text dx="-9" dy="4"{gone}>{one.version}</text></svg>'
         )
-    return Markup(f'<g text-anchor="end">{"".join((*lines, *points))}</g>')
+    return Markup(f'<g text-anchor="end">{"".join(rows)}</g>')
 
 
 def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> Markup:

@@ -194,8 +194,14 @@ def hashed(sha256: str) -> Markup:
     return Markup(html)
 
 
+def dated(time: str) -> Markup:
+    """The day of an RFC 3339 time, for people and for programs."""
+    return Markup(f'<time datetime="{time[:10]}">{day(time)}</time>')
+
+
 _FILTERS = {
     "day": day,
+    "dated": dated,
     "href": href,
     "hashed": hashed,
     "shortened": shortened,

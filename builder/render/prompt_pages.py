@@ -16,11 +16,11 @@ from builder.model.records import Source
 from builder.model.service_urls import COMPARE_URL
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive
-from builder.render.chart import PRODUCTION, charts, left_out, rank, spark
+from builder.render.chart import PHONE_VERSIONS_MAX, PRODUCTION, charts, rank, spark
 from builder.render.derive import Entries
 from builder.render.file_pages import Files
 from builder.render.files_panels import Since, changes_since
-from builder.render.pages import SHORTENED_CHARS, Pages, hashed, shortened
+from builder.render.pages import SHORTENED_CHARS, Pages, dated, hashed, shortened
 from builder.render.prompt_text import form, lines, shown_text
 from builder.render.skills import marketplace_name, plugin_name
 from builder.text.abilities import Findings
@@ -85,7 +85,6 @@ def version_page(
         summary=_line(version.changelog or f"Version {number} of {owner}/{name}."),
         lead=lead,
         changelog=changelog,
-        published_at=version.published_at,
         day=day(version.published_at),
         glance=(glance := _glance(pages, labels)),
         form=text.form,
@@ -126,7 +125,6 @@ def repo_page(
         about=about if has_own_description(repo.description, repo.body) else "",
         line=_line(repo.title),
         summary=_line(about),
-        updated_at=repo.updated_at,
         day=day(repo.updated_at),
         pulls=counted(repo.pulls, "pull") if repo.pulls else "",
         tags=pages.macro("macros.html", "tag_links")(repo.tags),
@@ -168,13 +166,11 @@ def versions_page(pages: Pages, repo: Repo, entries: Entries, labels: Labels) ->
         owner=repo.owner,
         name=repo.name,
         title=repo.title,
-        created_at=repo.created_at,
-        day=day(repo.created_at),
+        created=dated(repo.created_at),
         versions_count=f"{len(entries):,}",
         withdrawn_count=f"{entries.gone:,}" if entries.gone else "",
         listed_count="" if is_whole else f"{len(newest_first):,}",
         picture=charts(entries, labels),
-        left_out=left_out(entries, labels),
         moves=pages.macro("versions_parts.html", "moves_table")(moves, marks),
         labels=pages.macro("versions_parts.html", "label_facts")(current),
         latest=repo.latest_version,
@@ -182,6 +178,7 @@ def versions_page(pages: Pages, repo: Repo, entries: Entries, labels: Labels) ->
         from_options=options(readable, readable[min(1, len(readable) - 1)]),
         to_options=options(readable, readable[0]),
         versions=lines(rows),
+        folded=str(max(len(rows) - PHONE_VERSIONS_MAX, 0) or ""),
     )
 
 
@@ -268,8 +265,7 @@ def _facts(
         version=publication.version,
         labels=labels,
         elsewhere=elsewhere,
-        published_at=publication.published_at,
-        day=day(publication.published_at),
+        published=dated(publication.published_at),
         publisher=publication.publisher,
         source=_source_link(pages, publication.source),
         sha256=hashed(text.sha256),
@@ -303,11 +299,9 @@ def _row_fields(repo: Repo, one: ListedVersion) -> dict[str, str | bool]:
         "name": repo.name,
         "version": one.version,
         "because": BECAUSE[one.withdrawn.reason] if one.withdrawn else "",
-        "withdrawn_at": one.withdrawn.at if one.withdrawn else "",
-        "withdrawn_day": day(one.withdrawn.at) if one.withdrawn else "",
+        "withdrawn": dated(one.withdrawn.at) if one.withdrawn else "",
         "has_changes": bool(one.diff_url),
-        "published_at": one.published_at,
-        "day": day(one.published_at),
+        "published": dated(one.published_at),
     }
 
 
@@ -326,7 +320,8 @@ def _versions_row(
         note=visible(shortened(one.withdrawn.note), marks) if one.withdrawn else "",
         labels=_label_marks(pages, labelled.get(one.version, ())),
         changelog=visible(shortened(first_line), marks),
-        publisher=one.publisher,
+        # Most are the owner.
+        publisher=one.publisher if one.publisher != repo.owner else "",
         source=_source_link(pages, one.source),
         size=human_size(one.size),
     )

@@ -34,14 +34,15 @@ FOLDED_CHARS_MAX = 12_000
 class Row(Struct, gc=False):
     """A row of a readable difference.
 
-    A "gap" stands for ``left_out`` equal lines, which are ``folded`` unless they are too many; a
-    "rest" for that many changed lines beyond ROWS_MAX. The segment of an "away" or "arrived" row
-    says that lines from this one on moved, and to or from which; ``left_out`` lines are away. Other
-    rows are a line, with its number in the old and in the new text, from 1. ``segments``, joined,
-    are the line with its line feed; ``is_unended``: it has none. A "changed" row is a line and the
-    one that replaces it: its segments without the added ones are the old line, without the removed
-    ones the new line. A "removed" or "added" line without changed words, or with too little else,
-    is one marked segment. A "moved" line has both numbers.
+    A "gap" stands for ``left_out`` equal lines, which are ``folded`` unless they are too many, and
+    has the new number of the first; a "rest" for that many changed lines beyond ROWS_MAX. The
+    segment of an "away" or "arrived" row says that lines from this one on moved, and to or from
+    which; ``left_out`` lines are away. Other rows are a line, with its number in the old and in the
+    new text, from 1. ``segments``, joined, are the line with its line feed; ``is_unended``: it has
+    none. A "changed" row is a line and the one that replaces it: its segments without the added
+    ones are the old line, without the removed ones the new line. A "removed" or "added" line
+    without changed words, or with too little else, is one marked segment. A "moved" line has both
+    numbers.
     """
 
     kind: Literal["same", "removed", "added", "changed", "moved", "away", "arrived", "gap", "rest"]
@@ -141,29 +142,29 @@ class _Lines(NamedTuple):
 
 
 def _rows(diff: LineDiff, budget: _Budget) -> Iterator[Row]:
-    reached = 0
+    old = new = 0
     for group in diff.groups:
-        yield from _gap(diff, reached, group[0][1], budget)
+        yield from _gap(diff.old[old : group[0][1]], new, budget)
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
                 yield from _same(diff.old[i1:i2], i1, j1)
             else:
                 yield from _block_rows(diff, (i1, i2), (j1, j2), budget)
-        reached = group[-1][2]
+        _, _, old, _, new = group[-1]
     if diff.groups:
-        yield from _gap(diff, reached, len(diff.old), budget)
+        yield from _gap(diff.old[old:], new, budget)
 
 
-def _gap(diff: LineDiff, start: int, end: int, budget: _Budget) -> Iterator[Row]:
-    """The row for the equal lines old[start:end], if there are any."""
-    if start == end:
+def _gap(lines: list[str], new: int, budget: _Budget) -> Iterator[Row]:
+    """The row for equal lines after this number of new ones, if there are any."""
+    if not lines:
         return
-    lines: Sequence[str] = diff.old[start:end] if end - start <= FOLDED_LINES_MAX else []
-    chars = sum(map(len, lines))
+    folded = lines if len(lines) <= FOLDED_LINES_MAX else ()
+    chars = sum(map(len, folded))
     if chars > budget.folded_chars_left:
-        lines, chars = (), 0
+        folded, chars = (), 0
     budget.folded_chars_left -= chars
-    yield Row("gap", left_out=end - start, folded=lines)
+    yield Row("gap", new_number=new + 1, left_out=len(lines), folded=folded)
 
 
 def _same(lines: list[str], old: int, new: int) -> Iterator[Row]:

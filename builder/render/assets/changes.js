@@ -22,8 +22,8 @@ export async function compareTexts(form) {
 }
 
 async function compare(form) {
-  const { list, page } = form.dataset;
-  const versions = JSON.parse(await read(list, "The list of versions")).data; // newest first
+  const home = document.querySelector(".path a + a").href;
+  const versions = JSON.parse(await read(form.dataset.list, "The list of versions")).data; // newest first
   const refs = refsOf(versions);
   if (versions.filter(isReadable).length < 2) {
     form.remove();
@@ -36,7 +36,7 @@ async function compare(form) {
   pair.sort((one, other) => versions.indexOf(other) - versions.indexOf(one));
   const [from, to] = pair.map(({ version }) => version);
   const changed = versions.slice(versions.indexOf(pair[1]), versions.indexOf(pair[0])).filter(isReadable);
-  const urlOf = (version) => page.replace("{version}", version);
+  const urlOf = (version) => `${home}/${version}`;
   const pages = await Promise.all(changed.slice(0, STEPS_MAX).map(async ({ version }) => (
     new DOMParser().parseFromString(await read(urlOf(version), `The page of ${version}`), "text/html")
   )));
@@ -61,7 +61,6 @@ function changesOf(page, version, url) {
   }
   section.ariaLabel = version;
   for (const one of section.querySelectorAll('[href^="#"]')) one.href = url + one.getAttribute("href");
-  section.querySelector(".js-only").remove();
   section.querySelector("h2").prepend(`${version} · `);
   return section;
 }

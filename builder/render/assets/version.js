@@ -6,14 +6,15 @@ import { byId, element } from "./site.js";
 // At most so many versions before and after this one are listed.
 const STEPS = 3;
 const standing = byId("standing");
-const { version, list, page, compare } = standing.dataset;
+const home = standing.firstChild.href;
+const version = document.querySelector("h1 small").textContent;
 
 function link({ version }, text = version, rel = "") {
-  return element("a", { href: page.replace("{version}", version), rel }, text);
+  return element("a", { href: `${home}/${version}`, rel }, text);
 }
 
 async function show() {
-  const answer = await fetch(list).catch(() => null);
+  const answer = await fetch(standing.dataset.list).catch(() => null);
   if (!answer?.ok) return; // the page keeps the link that it has
   const { data } = await answer.json();
   const readable = data.filter((entry) => !entry.withdrawn || entry.version === version);
@@ -31,7 +32,7 @@ async function show() {
   }
   standing.replaceChildren(
     element("span", {}, `You are looking at ${version}; the latest is `, link(readable[0]), "."),
-    element("a", { href: `${compare}?from=${version}&to=latest` }, "Compare with the latest"),
+    element("a", { href: `${home}/compare?from=${version}&to=latest` }, "Compare with the latest"),
     at > 1 ? link(readable[at - 1], `Next: ${readable[at - 1].version}`, "next") : "",
   );
 }

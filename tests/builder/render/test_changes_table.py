@@ -21,6 +21,8 @@ class Table(HTMLParser):
         self.feed(html[html.index('<table class="changes">') : html.rindex("</table>")])
 
     def handle_starttag(self, tag, attrs):
+        if tag == "li":  # its end tag is left out
+            return
         self.stack.append(tag)
         if tag == "tr":
             self.rows.append((dict(attrs).get("class", ""), [], []))
@@ -33,7 +35,7 @@ class Table(HTMLParser):
         assert self.stack.pop() == tag
 
     def handle_data(self, data):
-        if {"td", "th"} & {*self.stack} and "div" not in self.stack:
+        if {"td", "th"} & {*self.stack} and "ol" not in self.stack:
             self.rows[-1][1][-1] += data
         if {"del", "ins"} & {*self.stack}:
             self.rows[-1][2][-1] += data
@@ -108,7 +110,9 @@ def test_unchanged_lines_open():
     few = rows_of(f"{lines}old\n", f"{lines}new\n")[0]
     html = changes_table([few], "1", "2", Marks(), at="f1")
     assert f"<summary>{few.left_out} lines unchanged</summary>" in html
-    assert '<div class="changes" dir="auto">1\n2\n' in html
+    assert '<ol class="changes" start="1"><li>1\n<li>2\n' in html
+    rows = rows_of(f"a\nb\n{lines}old\n", f"a\n{lines}new\n")
+    assert '<ol class="changes" start="5"><li>4\n' in changes_table(rows, "1", "2", Marks())
 
 
 def test_the_middle_of_a_long_line_is_left_out():

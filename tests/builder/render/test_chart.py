@@ -12,9 +12,10 @@ from builder.render.chart import (
     DATES_APART,
     LABELS_MAX,
     MOVES_MAX,
+    PHONE_VERSIONS_MAX,
     VERSIONS_MAX,
     chart,
-    left_out,
+    charts,
     shown_moves,
 )
 
@@ -36,7 +37,7 @@ def labels(**moves: list[tuple[str | None, str]]) -> Labels:
 
 
 def drawn(entries: list[ListedVersion], of: Labels) -> ElementTree.Element:
-    return ElementTree.fromstring(str(chart(entries, of)))
+    return ElementTree.fromstring(chart(entries, of).partition("\n")[0])
 
 
 def lines(group: ElementTree.Element) -> list[tuple[float, ...]]:
@@ -44,6 +45,17 @@ def lines(group: ElementTree.Element) -> list[tuple[float, ...]]:
         tuple(float(one.get(name).rstrip("%")) for name in ("x1", "y1", "x2", "y2"))
         for one in group.iter("line")
     ]
+
+
+def rows(picture: ElementTree.Element) -> dict[str, tuple[float, float, float]]:
+    """Where the line of each version begins, its height, and where it ends."""
+    places = {}
+    for row in picture.iter("svg"):
+        if row is not picture:
+            x = float(row.get("x")[:-1])
+            end = x + float(row.find("line").get("x2")[:-1])
+            places[row.find("text").text] = x, float(row.get("y")), round(end, 1)
+    return places
 
 
 DAYS = [f"2026-01-{day:02}T10:00:00Z" for day in range(1, 31)]
@@ -68,19 +80,18 @@ def test_words_never_cover_each_other(count, times):
     years = [f"{1990 + number:04}-01-01T00:00:00Z" for number in range(count)]
     at = {"same": DAYS[:1] * count, "days": (DAYS * 7)[:count], "years": years}[times]
     entries = [version(f"1.{number}.0", at[number]) for number in range(count)]
-    of = labels(**{f"l{number}": [("1.0.0", DAYS[0])] for number in range(10)})
+    of = labels(**{f"l{number}": [(entries[-1].version, at[-1])] for number in range(10)})
     picture = drawn(entries, of)
-    texts = [one for one in picture.iter("text")]
-    shown = [one for one in texts if re.fullmatch(r"1\.\d+\.0", one.text)]
+    texts = [*picture.iter("text")]
+    shown = rows(picture)
     assert len(shown) == min(count, VERSIONS_MAX)
-    rows = sorted(float(one.get("y")) for one in shown)
-    assert all(below - above >= 12 for above, below in pairwise(rows))
-    assert max(rows) < float(picture.get("height")) < 600
+    heights = sorted(y for _, y, _ in shown.values())
+    assert all(below - above >= 12 for above, below in pairwise(heights))
+    assert max(heights) < float(picture.get("height")) < 600
     dates = sorted(float(one.get("x")[:-1]) for one in texts if one.text.startswith(("19", "20")))
     assert all(right - left >= DATES_APART for left, right in pairwise(dates))
     assert len([one for one in picture.iter("g") if one.get("class")]) == LABELS_MAX
-    places = [float(one.get("cx")[:-1]) for one in picture.iter("circle")]
-    assert all(0 <= place < 100 for place in places)
+    assert all(0 <= x < 100 for x, _, _ in shown.values())
 
 
 def test_a_withdrawn_version_ends_where_it_was_withdrawn():
@@ -90,9 +101,9 @@ def test_a_withdrawn_version_ends_where_it_was_withdrawn():
     of.current["production"] = of.history["production"][0]
     picture = drawn([version("1.0.0", DAYS[0]), gone, version("1.2.0", DAYS[9])], of)
     versions, label = picture.iter("g")
-    ends = {y: x2 for _, y, x2, _ in lines(versions)}
+    ends = {version: end for version, (_, _, end) in rows(picture).items()}
     texts = {one.text: one for one in versions.iter("text")}
-    end = ends.pop(float(texts["1.1.0"].get("y")))
+    end = ends.pop("1.1.0")
     assert 0 < end < 100 and {*ends.values()} == {100}
     assert [name for name, one in texts.items() if one.get("text-decoration")] == ["1.1.0"]
     # The label names the withdrawn version for as long.
@@ -107,23 +118,43 @@ def test_versions_without_labels_need_no_picture():
 
 
 def test_what_the_picture_leaves_out_is_said():
+    def said(*of) -> list[str]:
+        return re.findall(r'<p class="meta (\w*)">The picture shows (.*)\.</p>', charts(*of))
+
     entries = [version(f"1.{number}.0", DAYS[0]) for number in range(VERSIONS_MAX + 1)]
-    of = labels(**{f"l{number}": [("1.0.0", DAYS[0])] for number in range(LABELS_MAX + 1)})
-    assert left_out(entries, of) == (
-        "The picture shows the newest 30 of 31 versions and 3 of 4 labels."
-    )
-    assert left_out(entries[1:], labels()) == ""
+    of = labels(**{f"l{number}": [("1.30.0", DAYS[0])] for number in range(LABELS_MAX + 1)})
+    assert said(entries, of) == [
+        ("wide", "the newest 30 of 31 versions and 3 of 4 labels"),
+        ("phone", "the newest 10 of 31 versions and 3 of 4 labels"),
+    ]
+    assert said(entries[1:], labels()) == said(entries[-10:], labels(a=[("1.30.0", DAYS[0])])) == []
     often = labels(a=[("1.0.0", DAYS[0]), ("1.1.0", DAYS[1])] * MOVES_MAX)
-    assert left_out(entries[:2], often) == "The picture shows the newest 60 moves of a label."
-    assert [len(one) for one in shown_moves(often).values()] == [MOVES_MAX]
+    assert said(entries[:2], often) == [("", "the newest 60 moves of a label")]
+    assert [len(one) for one in shown_moves(entries[:2], often).values()] == [MOVES_MAX]
+
+
+def test_a_label_without_a_line_in_the_picture_has_no_place_in_its_legend():
+    entries = [version(f"1.{number}.0", DAYS[number]) for number in range(PHONE_VERSIONS_MAX + 1)]
+    of = labels(
+        production=[("1.0.0", DAYS[20])], canary=[("1.9.0", DAYS[20]), ("1.0.0", DAYS[21])],
+        old=[("1.0.0", DAYS[1]), ("1.10.0", DAYS[12])],
+    )  # fmt: skip
+    assert [*shown_moves(entries, of)] == ["production", "canary", "old"]
+    phone = shown_moves(entries[-PHONE_VERSIONS_MAX:], of)
+    assert {name: [move.version for move in moves] for name, moves in phone.items()} == {
+        "canary": ["1.9.0", "1.0.0"],
+        "old": ["1.0.0", "1.10.0"],
+    }
+    assert chart(entries[-1:], labels(production=[("1.0.0", DAYS[0])])) == ""
 
 
 def test_the_labels_that_moved_most_are_shown():
+    entries = [version("1.0.0", DAYS[0])]
     of = labels(
         **{name: [("1.0.0", DAYS[0])] for name in "abc"},
         z=[("1.0.0", DAYS[0]), ("1.1.0", DAYS[1])], production=[("1.0.0", DAYS[0])],
     )  # fmt: skip
-    assert [*shown_moves(of)] == ["production", "z", "a"]
+    assert [*shown_moves(entries, of)] == ["production", "z", "a"]
 
 
 def test_production_comes_first_and_removed_labels_are_left_out():

@@ -116,7 +116,7 @@ def test_unchanged_lines_open_until_they_are_too_many():
     lines = "".join(f"{number}\n" for number in range(hunks.FOLDED_LINES_MAX + 4))
     few, many = (rows_of(f"{text}old\n", f"{text}new\n")[0] for text in (lines[2:], lines + "x\n"))
     assert (len(few.folded), few.left_out) == (hunks.FOLDED_LINES_MAX, hunks.FOLDED_LINES_MAX)
-    assert (many.folded, many.left_out) == ([], hunks.FOLDED_LINES_MAX + 2)
+    assert (many.folded, many.left_out) == ((), hunks.FOLDED_LINES_MAX + 2)
     long = rows_of("long " * 9_000 + "\na\nb\nc\nold\n", "long " * 9_000 + "\na\nb\nc\nnew\n")
     assert long[0].folded == () and long[0].left_out == 1
 
@@ -193,11 +193,11 @@ def test_what_rows_look_like():
     new = old.replace("10\n", "ten\n").removesuffix("\n")
     rows = rows_of(old, new)
     assert [(row.kind, row.old_number, row.new_number, row.left_out) for row in rows] == [
-        ("gap", None, None, 6),
+        ("gap", None, 1, 6),
         ("same", 7, 7, 0), ("same", 8, 8, 0), ("same", 9, 9, 0),
         ("removed", 10, None, 0), ("added", None, 10, 0),
         ("same", 11, 11, 0), ("same", 12, 12, 0), ("same", 13, 13, 0),
-        ("gap", None, None, 3),
+        ("gap", None, 14, 3),
         ("same", 17, 17, 0), ("same", 18, 18, 0), ("same", 19, 19, 0),
         ("removed", 20, None, 0), ("added", None, 20, 0),
     ]  # fmt: skip
