@@ -86,7 +86,7 @@ def serve_hub(
         mcp = Late(partial(_make_mcp, settings, queries, throttle, publishing.sign_in.origins))
         check = reader_check(settings, database)
         guard = Guard(check, settings.base_path) if settings.private else None
-        reads = ReadApp(settings, throttle, queries)
+        reads = ReadApp(settings, queries, throttle)
         hub = Hub(reads, publish, mcp, first.is_ready, guard, is_measured=metrics is not None)
         reached = listening.trusted_proxies, listening.access_log, settings.base_path
         run(hub, listener, *reached, first.has_failed, connections)

@@ -15,15 +15,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, Self
 
 from builder.model.errors import explained
-from builder.model.plural import counted
 from builder.model.service_urls import is_account_url
 from server.app import Receive, Scope, Send
 
 FLUSH_SECONDS = 1.0
-# The most bytes that wait for a disk that accepts no data. Further lines are lost and counted.
+# The most bytes that wait for a disk that accepts no data. Further lines are lost.
 WAITING_BYTES_MAX = 16 * 1024 * 1024
 LINES_AT_ONCE = 1000
 
@@ -31,7 +31,6 @@ _THEN = "Choose another file with --access-log, or let the user who runs hubctl 
 # Not readable for everyone, since addresses are personal data.
 _MODE = 0o640
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-_MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _unsafe = re.compile(rb'[^\x20-\x7e]|["\\]')
 
 
@@ -49,8 +48,7 @@ class AccessLog:
         self._chunk = b""
         self._is_failing = False
         # One thread changes each: the server's, or the thread that writes.
-        self._added_bytes = self._lost_lines = 0
-        self._done_bytes = self._reported_lines = 0
+        self._added_bytes = self._done_bytes = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._write_on, name="access-log")
 
@@ -63,17 +61,14 @@ class AccessLog:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
-        self._tell_lost_at_end()
         with contextlib.suppress(OSError):
             os.close(self._file)
 
     def add(self, line: bytes) -> None:
         """Write a line, which ends with its newline, soon. Only for the server's thread."""
-        if self._added_bytes - self._done_bytes > WAITING_BYTES_MAX:
-            self._lost_lines += 1
-            return
-        self._added_bytes += len(line)
-        self._lines.append(line)
+        if self._added_bytes - self._done_bytes <= WAITING_BYTES_MAX:
+            self._added_bytes += len(line)
+            self._lines.append(line)
 
     def _write_on(self) -> None:
         while not self._ended.wait(FLUSH_SECONDS):
@@ -90,25 +85,16 @@ class AccessLog:
                 done = os.write(self._file, self._chunk)
                 self._chunk = self._chunk[done:]
                 self._done_bytes += done
+            what = "writing works again."
+            has_changed, self._is_failing = self._is_failing, False
         except OSError as error:
-            if not self._is_failing:
-                self._tell(
-                    f"cannot write: {error.strerror}. Requests are still answered. Fix that soon, "
-                    "or lines are lost."
-                )
-            self._is_failing = True
-            return
-        lost = self._lost_lines - self._reported_lines
-        if self._is_failing or lost:
-            self._tell(f"writing works again. {counted(lost, 'line')} lost.")
-            self._is_failing = False
-            self._reported_lines += lost
-
-    def _tell_lost_at_end(self) -> None:
-        waiting = len(self._lines) + self._chunk.count(b"\n")
-        lost = waiting + self._lost_lines - self._reported_lines
-        if lost:
-            self._tell(f"{counted(lost, 'line')} lost.")
+            what = (
+                f"cannot write: {error.strerror}. Requests are still answered. Fix that soon, or "
+                "lines are lost."
+            )
+            has_changed, self._is_failing = not self._is_failing, True
+        if has_changed:
+            print(f"Access log {self._path}: {what}", file=sys.stderr, flush=True)
 
     def _reopen_if_moved(self) -> None:
         try:
@@ -120,9 +106,6 @@ class AccessLog:
         self._file = os.open(self._path, _FLAGS, _MODE)
         os.close(moved)
 
-    def _tell(self, what: str) -> None:
-        print(f"Access log {self._path}: {what}", file=sys.stderr, flush=True)
-
 
 class Logged:
     """An ASGI application whose requests are logged. Requests to the account settings are logged
@@ -133,8 +116,6 @@ class Logged:
         self._app = app
         self._log = log
         self._root = root
-        self._second = 0
-        self._time = b""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -172,7 +153,7 @@ class Logged:
         return b'%b - - [%b] "%b %b HTTP/%b" %d %d "%b" "%b"\n' % (
             # A proxy may have forwarded any text as the address.
             _escaped(client[0].encode()).replace(b" ", b"\\x20") if client else b"-",
-            self._now(),
+            _time(int(time.time())),
             scope["method"].encode(),
             _escaped(target),
             scope["http_version"].encode(),
@@ -182,21 +163,11 @@ class Logged:
             _escaped(agent),
         )
 
-    def _now(self) -> bytes:
-        second = int(time.time())
-        if second != self._second:
-            moment = time.gmtime(second)
-            # Not strftime, which uses the locale's names of months.
-            self._time = b"%02d/%b/%d:%02d:%02d:%02d +0000" % (
-                moment.tm_mday,
-                _MONTHS[moment.tm_mon - 1],
-                moment.tm_year,
-                moment.tm_hour,
-                moment.tm_min,
-                moment.tm_sec,
-            )
-            self._second = second
-        return self._time
+
+@lru_cache(1)
+def _time(second: int) -> bytes:
+    # Names of months are English: Python starts in the C locale, and nothing here sets another.
+    return time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(second)).encode()
 
 
 def _escaped(data: bytes) -> bytes:

@@ -11,11 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-import msgspec
-
 from builder.model import names
 from builder.model.answer_headers import PREFLIGHT, READ_METHODS
-from builder.model.answers import LabelMove
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, RequestError
 from builder.model.matching import Match, fits, langfuse_page, match_url
 from builder.model.messages import MESSAGES, misplaced
@@ -55,13 +52,6 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
-class _History(msgspec.Struct):
-    data: list[LabelMove]
-
-
-_decode_history = msgspec.json.Decoder(_History).decode
-
-
 class RunningApp(Protocol):
     """An ASGI application that answers only while ``running()`` is entered."""
 
@@ -71,25 +61,19 @@ class RunningApp(Protocol):
 
 
 class ReadApp:
-    """The ASGI application. ``throttle`` counts the reads of each client; None for no limit.
-
-    ``throttle`` and ``queries`` may be shared with others. The caller closes the ``queries`` that
-    it passes; without one, ReadApp has its own.
+    """The ASGI application. ``throttle`` counts the reads of each client; None for no limit. It and
+    ``queries`` may be shared with others.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        throttle: Throttle | None = None,
-        queries: QueryThread | None = None,
+        self, settings: Settings, queries: QueryThread, throttle: Throttle | None = None
     ) -> None:
         self.settings = settings
         self._base_path = settings.base_path
         self._files = FileBodies(settings.out)
         self._throttle = throttle
         self._policy = [(b"ratelimit-policy", throttle.policy.encode())] if throttle else []
-        self._queries = queries or QueryThread(settings)
-        self._owns_queries = queries is None
+        self._queries = queries
         self._resolved: dict[tuple[str, bytes], Match] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,11 +87,6 @@ class ReadApp:
                 return
             body = b"" if scope["method"] == "HEAD" else answer.body
             await send({"type": "http.response.body", "body": body})
-
-    def close(self) -> None:
-        """Answer the queries under way, and close open files."""
-        if self._owns_queries:
-            self._queries.close()
 
     def _is_api(self, path: str) -> bool:
         below = self.below_base(path)
@@ -212,18 +191,8 @@ class ReadApp:
             if not one.witness or self._files.exists(one.witness.format_map(params))
         )
         is_latest = reason.code == "label_not_found" and params["label"] == names.LATEST
-        message = (LATEST_ELSEWHERE if is_latest else reason.message).format_map(params)
-        if reason.code == "label_not_found" and (note := await self._why_removed(params)):
-            message = f"{message} {note}"
-        return RequestError(reason.code, message)
-
-    async def _why_removed(self, label: dict[str, str]) -> str:
-        """The note of a label's last change; empty if it never existed, or has no note."""
-        file = BY_NAME["label_history"].file_for(**label)
-        body = await self._files.get(file, JSON, "none")
-        # One that is not kept in memory has thousands of changes.
-        is_kept = body is not None and isinstance(body.plain.body, bytes)
-        return _decode_history(body.plain.body).data[0].note if is_kept else ""
+        message = LATEST_ELSEWHERE if is_latest else reason.message
+        return RequestError(reason.code, message.format_map(params))
 
     async def _withdrawn(self, found: Match) -> Body | None:
         """The body that says why a file was withdrawn; None if it was not."""

@@ -6,7 +6,6 @@ of asyncio's Protocol, the callbacks of the parser (httptools), ``send_400_respo
 """
 
 import asyncio
-import ipaddress
 import resource
 import time
 from collections import defaultdict
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from builder.model.answer_headers import RETRY_SECONDS
@@ -71,8 +71,7 @@ class Connections:
         self.turned_at = time.monotonic()
         self.by_network: defaultdict[str, set[_LimitedProtocol]] = defaultdict(set)
         self._total_max = total_max
-        self._proxies = proxies
-        self._proxy_networks = [found for proxy in proxies if (found := _network_of(proxy))]
+        self._proxies = ProxyHeadersMiddleware(None, list(proxies)).trusted_hosts
 
     def enter(self, connection: "_LimitedProtocol", address: str) -> RequestError | None:
         """Count a connection. Returns an error if it is refused and not counted. If its client has
@@ -84,7 +83,7 @@ class Connections:
                 "unavailable", "The server has too many connections. Try again in a moment."
             )
         theirs = self.by_network[network(address)]
-        if len(theirs) >= self.limits.per_network and not self._is_proxy(address):
+        if len(theirs) >= self.limits.per_network and address not in self._proxies:
             idle = [one for one in theirs if one.is_idle()]
             if not idle:
                 LIMITS_HIT.count("client-connections")
@@ -109,7 +108,7 @@ class Connections:
     def idle_ticks(self, address: str) -> int:
         """The ticks that a connection from this address may be idle."""
         limits = self.limits
-        return limits.proxy_idle_ticks if self._is_proxy(address) else limits.idle_ticks
+        return limits.proxy_idle_ticks if address in self._proxies else limits.idle_ticks
 
     def readings(self) -> Iterator[Reading]:
         """The gauges of the server."""
@@ -119,15 +118,6 @@ class Connections:
     def protocol(self, **options: Any) -> asyncio.Protocol:
         """The protocol of a new connection; ``options`` are uvicorn's."""
         return _LimitedProtocol(self, **options)
-
-    def _is_proxy(self, address: str) -> bool:
-        if "*" in self._proxies or address in self._proxies:
-            return True
-        try:
-            parsed = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        return any(parsed in one for one in self._proxy_networks)
 
 
 class _LimitExceeded(Exception):
@@ -302,10 +292,3 @@ def raise_open_files_limit() -> int:
 def connections_max(open_files: int) -> int:
     """The most connections of a process that may open ``open_files`` files."""
     return min(CONNECTIONS_MAX, open_files - min(FILES_RESERVED, open_files // 2))
-
-
-def _network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    try:
-        return ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return None

@@ -36,26 +36,6 @@ def listen(host: str, port: int) -> socket.socket:
         raise OperatorError(f"Cannot listen on {host}:{port}: {cause}. {_REMEDY}") from None
 
 
-def run(
-    app: Any,
-    listener: socket.socket,
-    trusted_proxies: tuple[str, ...],
-    access_log: str | None,
-    root: str = "",
-    is_over: Callable[[], bool] = lambda: False,
-    connections: Connections | None = None,
-) -> None:
-    """Serve until a signal, or until ``is_over()``, called ten times a second. Once all is
-    answered, uvicorn raises the signal again, which would end the process as if it had failed.
-    ``root`` is the path of the base URL. ``connections`` counts them; see ``count_connections``.
-    """
-    connections = connections or count_connections(trusted_proxies)
-    with contextlib.ExitStack() as stack:
-        if access_log:
-            app = Logged(app, stack.enter_context(AccessLog(access_log)), root)
-        _run(app, listener, trusted_proxies, is_over, connections)
-
-
 class _Server(uvicorn.Server):
     def __init__(
         self, config: uvicorn.Config, is_over: Callable[[], bool], connections: Connections
@@ -74,34 +54,44 @@ def count_connections(trusted_proxies: tuple[str, ...]) -> Connections:
     return Connections(connections_max(raise_open_files_limit()), trusted_proxies)
 
 
-def _run(
+def run(
     app: Any,
     listener: socket.socket,
     trusted_proxies: tuple[str, ...],
-    is_over: Callable[[], bool],
-    connections: Connections,
+    access_log: str | None,
+    root: str = "",
+    is_over: Callable[[], bool] = lambda: False,
+    connections: Connections | None = None,
 ) -> None:
-    config = uvicorn.Config(
-        app,
-        loop="uvloop",
-        http=connections.protocol,
-        ws="none",
-        # uvicorn warns about requests that are no HTTP: strangers could fill a log with them.
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        proxy_headers=bool(trusted_proxies),
-        forwarded_allow_ips=list(trusted_proxies),
-        backlog=CONNECTIONS_WAITING_MAX,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    server = _Server(config, is_over, connections)
-    # Until uvicorn handles signals itself, an interrupt could get lost in the libraries that it
-    # loads.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
-    # Objects that exist now stay. Freezing them spares the collector the long pass over them, which
-    # would delay all answers.
-    gc.collect()
-    gc.freeze()
-    server.run(sockets=[listener])
+    """Serve until a signal, or until ``is_over()``, called ten times a second. Once all is
+    answered, uvicorn raises the signal again, which would end the process as if it had failed.
+    ``root`` is the path of the base URL. ``connections`` counts them; see ``count_connections``.
+    """
+    connections = connections or count_connections(trusted_proxies)
+    with contextlib.ExitStack() as stack:
+        if access_log:
+            app = Logged(app, stack.enter_context(AccessLog(access_log)), root)
+        config = uvicorn.Config(
+            app,
+            loop="uvloop",
+            http=connections.protocol,
+            ws="none",
+            # uvicorn warns about requests that are no HTTP: strangers could fill a log with them.
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=bool(trusted_proxies),
+            forwarded_allow_ips=list(trusted_proxies),
+            backlog=CONNECTIONS_WAITING_MAX,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        server = _Server(config, is_over, connections)
+        # Until uvicorn handles signals itself, an interrupt could get lost in the libraries that it
+        # loads.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+        # Objects that exist now stay. Freezing them spares the collector the long pass over them,
+        # which would delay all answers.
+        gc.collect()
+        gc.freeze()
+        server.run(sockets=[listener])

@@ -87,16 +87,18 @@ class Hub:
         self._mcp = mcp
         self._is_ready = is_ready
         self._guard = guard
-        self._publishers = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
-        self._visitors = WSGIMiddleware(publisher, VISITORS_AT_ONCE)
-        self._jobs = WSGIMiddleware(publisher, JOBS_AT_ONCE)
-        self._checks = WSGIMiddleware(publisher, CHECKS_AT_ONCE)
-        self._long_checks = WSGIMiddleware(publisher, LONG_CHECKS_AT_ONCE)
-        self._comparisons = WSGIMiddleware(publisher, COMPARISONS_AT_ONCE)
-        self._monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
-        # A pool of its own, since it may have to wait for the accounts database.
-        self._ready_monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
         self._root = reads.settings.base_path
+        wsgi = partial(WSGIMiddleware, publisher)
+        publishers = wsgi(PUBLISHERS_AT_ONCE)
+        self._publish = self._passed(publishers, publishers, PUBLISHER_SECONDS, ahead_max=-1)
+        self._write = self._passed(publishers, publishers, PUBLISHER_SECONDS)
+        self._check = self._passed(wsgi(CHECKS_AT_ONCE), wsgi(LONG_CHECKS_AT_ONCE), VISITOR_SECONDS)
+        self._visit = self._passed(wsgi(VISITORS_AT_ONCE))
+        self._exchange = self._passed(wsgi(JOBS_AT_ONCE))
+        self._compare = self._passed(wsgi(COMPARISONS_AT_ONCE))
+        self._monitor = self._passed(wsgi(MONITORS_AT_ONCE))
+        # A pool of its own, since it may have to wait for the accounts database.
+        self._monitor_ready = self._passed(wsgi(MONITORS_AT_ONCE))
         # By whole paths, since it is looked up with each request.
         self._apps: dict[str, App] = {
             self._root + HEALTH_URL: self._monitor,
@@ -156,46 +158,27 @@ class Hub:
             return self._publish
         return self._reads
 
-    async def _publish(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Read while the application runs: it checks the sender before it reads the body.
-        receive = in_time(receive, PUBLISHER_SECONDS)
-        await self._publishers(self._below_root(scope), receive, send)
+    def _passed(
+        self,
+        app: App,
+        long_app: App | None = None,
+        seconds: float = 0.0,
+        ahead_max: int = VISITOR_BYTES_MAX,
+    ) -> App:
+        """``app`` below the base URL, with a body that was read ahead. With a ``long_app``, it gets
+        bodies of more than ``ahead_max`` bytes, or of unknown length, which have to arrive within
+        ``seconds`` while it runs: it checks or counts the sender before it reads the body.
+        """
 
-    async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._long_checks
-        if is_long(scope, VISITOR_BYTES_MAX) or is_chunked(scope):
-            # Read while the application runs: it counts the sender before it reads the body.
-            receive = in_time(receive, VISITOR_SECONDS)
-        else:
-            receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
-            app = self._checks
-        await app(self._below_root(scope), receive, send)
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            answering = app
+            if long_app and (is_long(scope, ahead_max) or is_chunked(scope)):
+                answering, receive = long_app, in_time(receive, seconds)
+            else:
+                receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
+            await answering({**scope, "root_path": self._root}, receive, send)
 
-    async def _compare(self, scope: Scope, receive: Receive, send: Send) -> None:
-        receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
-        await self._comparisons(self._below_root(scope), receive, send)
-
-    async def _write(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if is_long(scope, VISITOR_BYTES_MAX):
-            # Read while the application runs: it checks the sender before it reads the body.
-            receive = in_time(receive, PUBLISHER_SECONDS)
-        else:
-            receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
-        await self._publishers(self._below_root(scope), receive, send)
-
-    async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
-        await self._visitors(self._below_root(scope), receive, send)
-
-    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
-        receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
-        await self._jobs(self._below_root(scope), receive, send)
-
-    async def _monitor(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._monitors(self._below_root(scope), receive, send)
-
-    async def _monitor_ready(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._ready_monitors(self._below_root(scope), receive, send)
+        return answer
 
     async def _measure(
         self, kind: str, app: App, scope: Scope, receive: Receive, send: Send
@@ -227,13 +210,9 @@ class Hub:
         is_search = path == self._list_path and b"q=" in scope["query_string"]
         return "search" if is_search else "read"
 
-    def _below_root(self, scope: Scope) -> Scope:
-        return {**scope, "root_path": self._root}
-
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
         with contextlib.ExitStack() as stack:
-            stack.callback(self._reads.close)
             if self._guard:
                 stack.callback(self._guard.close)
             async with self._mcp.running() if self._mcp else contextlib.nullcontext():

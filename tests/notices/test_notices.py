@@ -19,13 +19,14 @@ import uvicorn
 
 from builder.model.routes import API
 from builder.pipeline.build import build
-from server.app import ReadApp, Receive, Scope, Send
+from server.app import Receive, Scope, Send
 from server.mount import App, Hub
 from tests.conformance import hosts
 from tests.conformance.deployment import CAPABILITIES, Deployment
 from tests.conformance.hosts import Host
 from tests.conformance.sample import CANARY
 from tests.notices.faults import FAULTS, SERVICE, Fault, Reply
+from tests.server.running import reads_of
 from tests.support.catalogues import write_small_catalogue
 from tests.support.depth import some
 from tests.support.hubs import Hub as PublishHub
@@ -88,8 +89,8 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     publisher = PublishHub(folder, wrong_tokens=0)
     settings = publisher.settings._replace(queries=True, langfuse=True)
     build(settings)
-    with contextlib.closing(publisher), contextlib.closing(ReadApp(settings)) as reads:
-        app = Hub(reads, publisher.app)
+    with contextlib.closing(publisher):
+        app = Hub(reads_of(settings), publisher.app)
         faulty = FaultyServer(app, {ports[name]: fault for name, fault in FAULTS.items()})
         config = uvicorn.Config(
             faulty, http="httptools", lifespan="off", log_config=None, access_log=False

@@ -11,7 +11,9 @@ from typing import Any
 import uvicorn
 import uvloop
 
-from server.app import Receive, Scope, Send
+from builder.model.settings import Settings
+from builder.search.query_thread import QueryThread
+from server.app import ReadApp, Receive, Scope, Send
 from server.connections import ConnectionLimits, Connections
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -22,6 +24,11 @@ SOON = ConnectionLimits(
 )
 NEVER = ConnectionLimits(tick_seconds=600)
 LARGE_BYTES = 20_000_000
+
+
+def reads_of(settings: Settings) -> ReadApp:
+    """The reads of a site. A thread starts with the first query, and ends with the process."""
+    return ReadApp(settings, QueryThread(settings))
 
 
 class App:

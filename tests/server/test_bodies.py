@@ -1,7 +1,6 @@
 """Bodies that come slowly, in pieces or not at all, before an application looks at them."""
 
 import asyncio
-import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +16,9 @@ from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.web.app import create_app
 from server import mount
-from server.app import ReadApp, Receive
+from server.app import Receive
 from server.bodies import in_time, read_ahead
+from tests.server.running import reads_of
 from tests.support.hubs import FakeRebuilder
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -104,11 +104,11 @@ def hub(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[moun
     monkeypatch.setattr(mount, "VISITOR_SECONDS", 0.01)
     monkeypatch.setattr(mount, "PUBLISHER_SECONDS", 0.01)
     Path(empty.content).mkdir(exist_ok=True)
-    with Database(empty.state) as database, contextlib.closing(ReadApp(empty)) as reads:
+    with Database(empty.state) as database:
         accounts = Accounts(database)
         accounts.add_owner("ann")
         token, _ = accounts.create_token("ann", "ci")
-        yield mount.Hub(reads, create_app(empty, FakeRebuilder(), database)), token
+        yield mount.Hub(reads_of(empty), create_app(empty, FakeRebuilder(), database)), token
 
 
 def post(*request: Any, **headers: str) -> tuple[int, bytes]:
@@ -200,5 +200,4 @@ def test_checks_and_jobs_do_not_wait_for_visitors_and_comparisons(empty: Setting
         answers = await asyncio.gather(*[posted(hub, path, FORM, body(b"x")) for path in paths])
         assert answers == [(200, path.encode()) for path in paths]
 
-    with contextlib.closing(ReadApp(empty)) as reads:
-        asyncio.run(ask_all(mount.Hub(reads, meeting)))
+    asyncio.run(ask_all(mount.Hub(reads_of(empty), meeting)))

@@ -1,7 +1,6 @@
 """Files of the site that are too large for the memory: over real sockets, in pieces."""
 
 import asyncio
-import contextlib
 import gzip
 import hashlib
 import os
@@ -14,8 +13,8 @@ import uvloop
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from server.answers import IN_MEMORY_BYTES_MAX, OPEN_FILE_BYTES, PIECE_BYTES, FileBodies
-from server.app import ReadApp, Receive, Scope, Send
-from tests.server.running import NEVER, Running, in_a_loop, running, until
+from server.app import Receive, Scope, Send
+from tests.server.running import NEVER, Running, in_a_loop, reads_of, running, until
 
 CATALOGUE = "/api/v1/catalogue.jsonl"
 LARGE_BYTES = 8_000_000
@@ -70,7 +69,7 @@ class Got:
 def on_site(settings: Settings, test: Callable[[Site], Awaitable[None]]) -> None:
     """Run a test on the small site, served."""
     build(settings)
-    reads = ReadApp(settings)
+    reads = reads_of(settings)
 
     async def noting(scope: Scope, receive: Receive, send: Send) -> None:
         async def note(message: dict) -> None:
@@ -87,8 +86,7 @@ def on_site(settings: Settings, test: Callable[[Site], Awaitable[None]]) -> None
             await test(site)
 
     site: Site = None
-    with contextlib.closing(reads):
-        uvloop.run(serve())
+    uvloop.run(serve())
 
 
 def bytes_of(size: int, seed: bytes = b"") -> bytes:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import http.client
-import threading
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -12,8 +11,9 @@ import uvicorn
 from builder.model.errors import OperatorError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from server.app import ReadApp, Receive, Scope, Send
+from server.app import Receive, Scope, Send
 from server.mount import REQUESTS, Hub, run_lifespan
+from tests.server.running import reads_of
 from tests.support.servers import DEADLINE_SECONDS
 
 
@@ -78,10 +78,6 @@ async def ask(server: uvicorn.Server, method: str, target: str) -> bytes:
     return await asyncio.to_thread(request)
 
 
-def query_threads() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name.startswith("queries")}
-
-
 @pytest.mark.parametrize("root", ["", "/prompts", "/mcp"])
 def test_who_answers(small: Settings, root: str) -> None:
     small = small._replace(base_url=f"https://hub.example{root}")
@@ -90,7 +86,7 @@ def test_who_answers(small: Settings, root: str) -> None:
 
     async def ask_all() -> None:
         mcp = Mcp()
-        async with running(Hub(ReadApp(small), publisher, mcp)) as server:
+        async with running(Hub(reads_of(small), publisher, mcp)) as server:
             for method in ("GET", "POST", "DELETE", "OPTIONS", "PUT"):
                 for path in ("/mcp", "/mcp/", "/mcp?owner=ann", "/mcp/?x"):
                     assert await ask(server, method, root + path) == b"mcp"
@@ -125,7 +121,7 @@ def test_a_request_is_counted_also_if_its_part_fails(small: Settings) -> None:
         return [counts[labels] for labels in (("mcp", "2xx"), ("publish", "5xx"), ("read", "2xx"))]
 
     async def ask_all(*, is_measured: bool) -> None:
-        hub = Hub(ReadApp(small), failing, Mcp(), is_measured=is_measured)
+        hub = Hub(reads_of(small), failing, Mcp(), is_measured=is_measured)
         async with running(hub) as server:
             await ask(server, "POST", "/mcp")
             await ask(server, "POST", "/api/v1/repos/ann/story/versions")
@@ -142,7 +138,7 @@ def test_without_mcp_its_address_is_a_read_like_others(small: Settings) -> None:
     build(small)
 
     async def ask_all() -> None:
-        async with running(Hub(ReadApp(small), publisher)) as server:
+        async with running(Hub(reads_of(small), publisher)) as server:
             assert b"</html>" in await ask(server, "GET", "/mcp")
             assert b"method_not_allowed" in await ask(server, "POST", "/mcp")
             assert await ask(server, "GET", "/healthz") == b"publisher "
@@ -150,31 +146,16 @@ def test_without_mcp_its_address_is_a_read_like_others(small: Settings) -> None:
     asyncio.run(ask_all())
 
 
-def test_the_end_closes_the_reads(small: Settings) -> None:
-    build(small)
-    before = query_threads()
-
-    async def ask_one() -> None:
-        async with running(Hub(ReadApp(small), publisher, Mcp())) as server:
-            assert b'"total":1' in await ask(server, "GET", "/api/v1/repos?q=care")
-            assert query_threads() > before
-
-    asyncio.run(ask_one())
-    assert query_threads() == before
-
-
 def test_a_part_that_cannot_start_stops_the_server(
     small: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     mcp = Mcp(failing="start")
-    before = query_threads()
-    server = make_server(Hub(ReadApp(small), publisher, mcp))
+    server = make_server(Hub(reads_of(small), publisher, mcp))
     with pytest.raises(SystemExit) as caught:
         server.run()
     assert caught.value.code
     assert mcp.events == ["start"]
     assert "The start went wrong; mend it." in caplog.messages
-    assert query_threads() == before
 
 
 # The protocol of its life, with a server that the test plays

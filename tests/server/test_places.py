@@ -105,11 +105,13 @@ async def test_an_answer_that_is_not_taken_makes_no_way() -> None:
         assert error_of(await server.ask(b""), 429) == "rate_limited"
 
 
-@pytest.mark.parametrize("proxy", ["127.0.0.1", "127.0.0.0/24", "*"])
+@pytest.mark.parametrize(
+    "proxies", [("127.0.0.1", "no address"), ("127.0.0.0/24", "no address"), ("*",)]
+)
 @in_a_loop
-async def test_connections_of_a_proxy(proxy: str) -> None:
+async def test_connections_of_a_proxy(proxies: tuple[str, ...]) -> None:
     limits = NEVER._replace(per_network=1)
-    async with running(App(), limits, 5, (proxy, "not an address")) as server:
+    async with running(App(), limits, 5, proxies) as server:
         for _ in range(5):
             client = await server.connect()
             assert b" 200 OK" in await (await client.send(GET + b"\r\n")).read()

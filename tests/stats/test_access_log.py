@@ -1,7 +1,6 @@
 """The embedded server's access log: what a line says, and what cannot stop it."""
 
 import os
-import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -185,9 +184,6 @@ def test_a_full_disk_stops_no_reads(tmp_path):
         for _ in range(3):
             assert server.get("/").status_code == 200
     assert server.process.text.count("No space left") == 1
-    # Those of the reads here, and of what waits for the server to answer.
-    lost = re.search(r"Access log /dev/full: ([0-9]+) lines? lost\.", server.process.text)
-    assert int(lost[1]) >= 4
 
 
 def test_what_a_disk_did_not_take_is_written_later(tmp_path, capsys):
@@ -209,9 +205,7 @@ def test_what_a_disk_did_not_take_is_written_later(tmp_path, capsys):
     written = path.read_bytes().splitlines(keepends=True)
     kept = WAITING_BYTES_MAX // len(line) + 1
     assert written == [line] * kept + [b"the last\n"]
-    assert f"works again. {WAITING_BYTES_MAX // len(line) + 11 - kept:,} lines lost" in (
-        capsys.readouterr().err
-    )
+    assert "writing works again." in capsys.readouterr().err
 
 
 def test_each_trouble_is_reported_and_its_end(tmp_path, capsys):
@@ -223,9 +217,7 @@ def test_each_trouble_is_reported_and_its_end(tmp_path, capsys):
             log.add(b"a line\n")
             wait_until(lambda: "No such file" in capsys.readouterr().err, "the complaint")
             folder.mkdir()
-            wait_until(
-                lambda: "writing works again. 0 lines lost." in capsys.readouterr().err, "its end"
-            )
+            wait_until(lambda: "writing works again." in capsys.readouterr().err, "its end")
     # A line that was on its way when the folder was moved is in there.
     assert b"".join(path.read_bytes() for path in tmp_path.glob("*/log")) == 2 * b"a line\n"
 

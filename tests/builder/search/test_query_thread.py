@@ -251,7 +251,7 @@ async def read(app: ReadApp, query: bytes) -> tuple[int, Any]:
 
 @in_a_loop
 async def test_reads_share_it(small, thread):
-    app = ReadApp(small, queries=thread)
+    app = ReadApp(small, thread)
     assert (await read(app, b"q=care"))[1]["meta"]["total"] == 1
     async with jobs_of(thread) as jobs:
         callers = [await jobs.start("first", waits=True)]
@@ -263,5 +263,3 @@ async def test_reads_share_it(small, thread):
         assert (await read(app, b"sort=new"))[0] == 200
         jobs.is_let_go.set()
         await asyncio.gather(*callers)
-    app.close()
-    assert (await thread.run(Queries.find, ListQuery(), 0, 1)).total == 3
