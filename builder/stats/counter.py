@@ -8,10 +8,13 @@ because new pulls can no longer be distinguished from known ones. An older day t
 yet is open until the end of the ingestion that counts it.
 """
 
+import collections
 import contextlib
+import json
 import secrets
 import sqlite3
 from hashlib import blake2b
+from itertools import groupby
 from typing import Self
 
 from builder.stats.database import open_for_writing, pulls_file
@@ -25,26 +28,12 @@ WIPE_MILLISECONDS = 3_000
 
 # Short, because SQLite cannot be interrupted while it waits.
 _WAIT_MILLISECONDS = 200
-_BATCH = """
-CREATE TEMP TABLE batch (
-    day INTEGER NOT NULL, mark INTEGER NOT NULL, repo TEXT NOT NULL,
-    PRIMARY KEY (day, mark)
-) WITHOUT ROWID
-"""
-# The first of these leaves only new pulls in the batch.
-_FORGET_KNOWN = """
-DELETE FROM batch WHERE EXISTS (
-    SELECT 1 FROM seen WHERE seen.day = batch.day AND seen.mark = batch.mark
-)
-"""
-_COUNT_NEW = (
-    "INSERT INTO seen SELECT day, mark FROM batch ORDER BY day, mark",
-    "INSERT INTO repo (id, serial) SELECT DISTINCT repo, :serial FROM batch WHERE true "
+_KNOWN = "SELECT mark FROM seen WHERE day = ? AND mark IN (SELECT value FROM json_each(?))"
+_COUNT = (
+    "INSERT INTO repo (id, serial) VALUES (:repo, :serial) "
     "ON CONFLICT (id) DO UPDATE SET serial = :serial",
-    "INSERT INTO count SELECT key, day, count(*) FROM batch JOIN repo ON id = batch.repo "
-    "WHERE true GROUP BY key, day "
-    "ON CONFLICT (repo, day) DO UPDATE SET pulls = pulls + excluded.pulls",
-    "DELETE FROM batch",
+    "INSERT INTO count SELECT key, :day, :pulls FROM repo WHERE id = :repo "
+    "ON CONFLICT (repo, day) DO UPDATE SET pulls = pulls + :pulls",
 )
 
 
@@ -117,9 +106,6 @@ class Counter:
         return self._salts[day]
 
     def _begin(self) -> None:
-        # In memory, because a mark beside its repo would reveal more than in the stored table.
-        self._db.execute("PRAGMA temp_store = MEMORY")
-        self._db.execute(_BATCH)
         self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
         while not self._db.in_transaction:
             try:
@@ -130,23 +116,22 @@ class Counter:
 
     def _flush(self) -> None:
         with self._file.telling():
-            self._db.executemany(
-                "INSERT INTO batch VALUES (?, ?, ?)",
-                ((day, mark, repo) for (day, mark), repo in self._batch.items()),
-            )
-            known = self._db.execute(_FORGET_KNOWN).rowcount
-            self.repeated += known
-            self.counted += len(self._batch) - known
-            self._db.executemany(
-                "INSERT OR IGNORE INTO day VALUES (?, ?)",
-                [
-                    (day, self._salts[day])
-                    for (day,) in self._db.execute("SELECT DISTINCT day FROM batch")
-                ],
-            )
-            for statement in _COUNT_NEW:
-                self._db.execute(statement, {"serial": self._serial})
+            for day, pulls in groupby(sorted(self._batch.items()), key=lambda pull: pull[0][0]):
+                self._flush_day(day, {mark: repo for (_, mark), repo in pulls})
         self._batch.clear()
+
+    def _flush_day(self, day: int, repos: dict[int, str]) -> None:
+        """Count the pulls of a day that are new, from their repos by mark."""
+        for (mark,) in self._db.execute(_KNOWN, (day, json.dumps([*repos]))).fetchall():
+            del repos[mark]
+            self.repeated += 1
+        self.counted += len(repos)
+        self._db.execute("INSERT OR IGNORE INTO day VALUES (?, ?)", (day, self._salts[day]))
+        self._db.executemany("INSERT INTO seen VALUES (?, ?)", ((day, mark) for mark in repos))
+        for repo, pulls in collections.Counter(repos.values()).items():
+            values = {"repo": repo, "day": day, "pulls": pulls, "serial": self._serial}
+            for statement in _COUNT:
+                self._db.execute(statement, values)
 
     def _close_old_days(self) -> None:
         self._db.execute("DELETE FROM seen WHERE day < ?", (self._oldest_kept,))
