@@ -72,30 +72,29 @@ class Counter:
             if kind is None:
                 self._flush()
                 self._close_old_days()
-                self._note_ingestion()
+                if self.counted or self._serial == 1:
+                    note = self._serial, secrets.token_hex(8)
+                    self._db.execute("INSERT INTO ingestion VALUES (?, ?)", note)
                 self._db.execute("COMMIT")
                 self._wipe()
 
-    def is_closed(self, day: int) -> bool:
-        """True if no more pulls can be counted for a day."""
-        return self._salt(day) is None
+    def add(self, day: int, client: bytes, repo_id: str) -> bool:
+        """Count a pull of ``owner/name`` by a client, unless one of that day is known. False if the
+        day is closed.
 
-    def add(self, day: int, client: bytes, repo_id: str) -> None:
-        """Count a pull of ``owner/name`` by a client, unless one of that day is known.
-
-        ``client`` identifies the client; it is not stored. The day must not be closed.
+        ``client`` identifies the client; it is not stored.
         """
         salt = self._salt(day)
-        assert salt is not None, day
+        if salt is None:
+            return False
         hashed = b"%d:%b%b" % (len(client), client, repo_id.encode())
         mark = int.from_bytes(blake2b(hashed, key=salt, digest_size=8).digest(), signed=True)
         key = day, mark
-        if key in self._batch:
-            self.repeated += 1
-            return
+        self.repeated += key in self._batch
         self._batch[key] = repo_id
         if len(self._batch) >= BATCH_PULLS:
             self._flush()
+        return True
 
     def _salt(self, day: int) -> bytes | None:
         """The key of a day's marks; None for a closed day."""
@@ -146,9 +145,3 @@ class Counter:
         self._db.execute(f"PRAGMA busy_timeout = {WIPE_MILLISECONDS}")
         ((is_busy, _, _),) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.is_wiped = not is_busy
-
-    def _note_ingestion(self) -> None:
-        if self.counted or self._serial == 1:
-            self._db.execute(
-                "INSERT INTO ingestion VALUES (?, ?)", (self._serial, secrets.token_hex(8))
-            )

@@ -11,7 +11,7 @@ from builder.stats.agents import is_bot
 from builder.stats.counter import Counter
 from builder.stats.log_files import lines_of
 from builder.stats.log_lines import parse_line, parse_time
-from builder.stats.targets import Targets
+from builder.stats.targets import repo_of
 
 # Clocks of the machines that write and read logs differ. Entries further ahead than this are not
 # counted.
@@ -57,11 +57,11 @@ def ingest(
     the present. Raises OperatorError.
     """
     now = time.time() if now is None else now
-    outcome, targets = Outcome(), Targets(base_path)
+    outcome = Outcome()
     with Counter(state, int(now // DAY_SECONDS)) as counter:
         for path in paths:
             for number, line in enumerate(lines_of(path), 1):
-                kind = _take(line, counter, targets, now + FUTURE_SECONDS_MAX)
+                kind = _take(line, counter, base_path, now + FUTURE_SECONDS_MAX)
                 outcome.lines += 1
                 if kind:
                     setattr(outcome, kind, getattr(outcome, kind) + 1)
@@ -72,13 +72,13 @@ def ingest(
     return outcome
 
 
-def _take(line: bytes, counter: Counter, targets: Targets, latest: float) -> str:
+def _take(line: bytes, counter: Counter, base_path: str, latest: float) -> str:
     """Pass the pull in a line to the counter, or return why it is none, as a field of Outcome."""
     entry = parse_line(line)
     if entry is None:
         return "malformed"
     is_read = entry.method == "GET" and entry.status in STATUSES
-    repo_id = targets.repo_of(entry.target) if is_read else None
+    repo_id = repo_of(entry.target, base_path) if is_read else None
     if repo_id is None:
         return "other"
     seconds = parse_time(entry.time)
@@ -89,10 +89,7 @@ def _take(line: bytes, counter: Counter, targets: Targets, latest: float) -> str
         return "future"
     if is_bot(entry.agent):
         return "bots"
-    if counter.is_closed(seconds // DAY_SECONDS):
-        return "closed"
-    counter.add(seconds // DAY_SECONDS, client, repo_id)
-    return ""
+    return "" if counter.add(seconds // DAY_SECONDS, client, repo_id) else "closed"
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -104,8 +101,5 @@ def client_of(text: str) -> bytes | None:
         address = ipaddress.ip_address(text.partition("%")[0].strip("[]"))
     except ValueError:
         return None
-    if address.version == 6:
-        if address.ipv4_mapped is None:
-            return address.packed[: IPV6_CLIENT_BITS // 8]
-        address = address.ipv4_mapped
-    return address.packed
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).packed[: IPV6_CLIENT_BITS // 8]

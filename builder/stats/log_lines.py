@@ -40,9 +40,7 @@ def parse_line(line: bytes) -> LogLine | None:
     found = _combined.match(line.decode("latin-1"))
     if found is None:
         return None
-    client, time, method, target, status, agent = found.groups()
-    if method is None:
-        return LogLine(client, time, "", "", int(status), agent)
+    client, time, method, target, status, agent = found.groups(default="")
     if "\\" in target:
         target = _escaped_byte.sub(lambda byte: chr(int(byte[1], 16)), target)
     return LogLine(client, time, method, target, int(status), agent)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from builder.stats.database import PULLS_FILE, open_for_reading, pulls_file
 
@@ -20,7 +20,7 @@ class PullCounts(NamedTuple):
     by_day: tuple[tuple[int, int], ...]
 
 
-class Pulls:
+class Pulls(contextlib.AbstractContextManager):
     """The counts of a state folder, as of the moment of construction.
 
     If nothing was ever counted, the file may be missing. Keep it open for one build, not longer: it
@@ -47,9 +47,6 @@ class Pulls:
         """Close the file; safe to call twice."""
         if self._db:
             self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -24,37 +24,33 @@ _origin = re.compile(r"https?://[^/]*", re.IGNORECASE)
 _odd_segment = re.compile(r"//|/\.\.?(?:/|$)")
 
 
-class Targets:
-    """Knows the repos below one base URL's path (empty, or with a leading slash)."""
+def repo_of(target: str, base_path: str) -> str | None:
+    """``owner/name`` of the repo whose text, record or version a target requests; None for any
+    other target.
 
-    def __init__(self, base_path: str) -> None:
-        self._base_path = base_path
-        self._of_path = lru_cache(_REMEMBERED)(self._find)
+    ``base_path`` is empty, or has a leading slash. The path is decoded and its dots and double
+    slashes are resolved, as most servers do. A server that does not resolve such a path answers an
+    error status, so it is not counted. The query is ignored, because every version in it belongs to
+    the same repo.
+    """
+    path = target.partition("?")[0]
+    return _find(path, base_path) if len(path) <= PATH_CHARS_MAX else None
 
-    def repo_of(self, target: str) -> str | None:
-        """``owner/name`` of the repo whose text, record or version a target requests; None for any
-        other target.
 
-        The path is decoded and its dots and double slashes are resolved, as most servers do. A
-        server that does not resolve such a path answers an error status, so it is not counted. The
-        query is ignored, because every version in it belongs to the same repo.
-        """
-        path = target.partition("?")[0]
-        return self._of_path(path) if len(path) <= PATH_CHARS_MAX else None
-
-    def _find(self, path: str) -> str | None:
-        path = path.partition("#")[0]
-        if not path.startswith("/"):
-            path = _origin.sub("", path)
-        if "%" in path:
-            path = unquote(path)
-        if _odd_segment.search(path):
-            # normpath would keep two slashes at the start.
-            path = os.path.normpath("/" + path.lstrip("/"))
-        below = path.removeprefix(self._base_path)
-        if not path.startswith(self._base_path) or not below.startswith(_PREFIXES):
-            return None
-        found = match_url(below)
-        if found is None or found.route.name not in PULLED:
-            return None
-        return f"{found.params['owner']}/{found.params['name']}"
+@lru_cache(_REMEMBERED)
+def _find(path: str, base_path: str) -> str | None:
+    path = path.partition("#")[0]
+    if not path.startswith("/"):
+        path = _origin.sub("", path)
+    if "%" in path:
+        path = unquote(path)
+    if _odd_segment.search(path):
+        # normpath would keep two slashes at the start.
+        path = os.path.normpath("/" + path.lstrip("/"))
+    below = path.removeprefix(base_path)
+    if not path.startswith(base_path) or not below.startswith(_PREFIXES):
+        return None
+    found = match_url(below)
+    if found is None or found.route.name not in PULLED:
+        return None
+    return f"{found.params['owner']}/{found.params['name']}"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.routes import BY_NAME, ROUTES
-from builder.stats.targets import PATH_CHARS_MAX, PULLED, Targets
+from builder.stats.targets import PATH_CHARS_MAX, PULLED, repo_of
 
 PARAMS = {
     "owner": "ann", "name": "story", "version": "1.20.3", "tag": "sql", "sort": "new", "page": "2",
@@ -18,12 +18,11 @@ REPO = "/api/v1/repos/ann/story"
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_every_row_of_the_table_as_url_and_file(route, base_path):
     expected = "ann/story" if route.name in PULLED else None
-    repo_of = Targets(base_path).repo_of
-    assert repo_of(base_path + route.url_for(**PARAMS)) == expected
-    assert repo_of(f"{base_path}/{route.file_for(**PARAMS)}") == expected
+    assert repo_of(base_path + route.url_for(**PARAMS), base_path) == expected
+    assert repo_of(f"{base_path}/{route.file_for(**PARAMS)}", base_path) == expected
     if route.query:
         by_query = base_path + route.query.format_map(PARAMS)
-        assert repo_of(by_query) == expected
+        assert repo_of(by_query, base_path) == expected
 
 
 def test_what_counts_is_the_text_the_record_and_versions():
@@ -56,7 +55,7 @@ def test_what_counts_is_the_text_the_record_and_versions():
     ],
 )
 def test_spellings_that_servers_take(target):
-    assert Targets("").repo_of(target) == "ann/story"
+    assert repo_of(target, "") == "ann/story"
 
 
 @pytest.mark.parametrize(
@@ -87,21 +86,18 @@ def test_spellings_that_servers_take(target):
     ],
 )
 def test_no_repo(target):
-    assert Targets("").repo_of(target) is None
+    assert repo_of(target, "") is None
 
 
 def test_only_what_is_below_the_base_url():
-    repo_of = Targets("/prompts").repo_of
-    assert repo_of(f"/prompts{REPO}") == "ann/story"
-    assert repo_of(REPO) is None
-    assert repo_of(f"/promptsx{REPO}") is None
-    assert repo_of(f"/other{REPO}") is None
+    assert repo_of(f"/prompts{REPO}", "/prompts") == "ann/story"
+    for path in ("", "/promptsx", "/other"):
+        assert repo_of(path + REPO, "/prompts") is None
 
 
 @given(st.text(max_size=60) | st.text(alphabet="/.%2Ff?an-1:#", max_size=40).map(REPO.__add__))
 def test_any_target_gives_a_repo_of_the_grammar_or_none(target):
-    repo = Targets("").repo_of(target)
+    repo = repo_of(target, "")
     if repo is not None:
-        assert Targets("").repo_of(BY_NAME["repo"].url_for(
-            owner=repo.partition("/")[0], name=repo.partition("/")[2]
-        )) == repo  # fmt: skip
+        owner, name = repo.split("/")
+        assert repo_of(BY_NAME["repo"].url_for(owner=owner, name=name), "") == repo
