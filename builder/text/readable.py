@@ -4,6 +4,7 @@ HTML allows only phrasing content in ``pre``, and the style sheet shows it as bl
 heading, ``i`` an item of a list, ``code`` a block of code, ``samp`` a table with rows in ``bdi``
 and cells in ``var``, ``q`` a quotation, ``cite`` a line across, ``kbd`` code in a line, ``small``
 the target of a link or the language of a block of code, and ``var`` also the number of an item.
+``span`` isolates a date in a text from right to left, where its parts would change places.
 ``u`` is a sign of Markdown, which readers see in the source only. A model reads every character, so
 no ``u`` has words of the author, except for the path of a file that a link leads to.
 """
@@ -45,17 +46,20 @@ _block = re.compile(
     r")"
 )
 # A sign in an attribute is none; between two signs, only variables and files are marked already.
-_INSIDE = r"(?:[^*`\n<]|</?(?:mark|a)\b[^>]*>)+"
+_INSIDE = r"(?:[^*`\n<]|</?(?:mark|a|span)\b[^>]*>)+"
 # In code, a link may lead to a file; two signs are around one that has another inside.
-_CODE = r"(?:[^`\n<]|</?(?:mark|a)\b[^>]*>)"
+_CODE = r"(?:[^`\n<]|</?(?:mark|a|span)\b[^>]*>)"
 _inline = re.compile(
     # It begins with a set of characters, which the module searches for fastest.
     rf"[<`*\[](?:(?P<tag>(?<=<)[^>]*>)|(?P<kbd>(?<=`)(?:{_CODE}+`|`(?:{_CODE}|`(?!`))+``))"
     rf"|(?P<strong>(?<=\*)\*(?=\S){_INSIDE}(?<!\s)\*\*)"
     r"|(?P<em>(?<=\*)(?<![\w*]\*)(?=[^\s*])[^*`\n<]+(?<!\s)\*(?![\w*]))"
-    r"|(?P<link>(?<=\[)(?P<label>(?:[^\[\]\n<]|</?mark[^>]*>)+)\]"
+    r"|(?P<link>(?<=\[)(?P<label>(?:[^\[\]\n<]|</?(?:mark|span)\b[^>]*>)+)\]"
     r"\((?P<to><a [^>]*>)?(?P<target>[^()\s<>]+)(?:</a>)?\)))"
 )
+# Hebrew, Arabic and the scripts beside them. UAX #9, W2: after them, "-" joins no numbers.
+_right_to_left = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_tag_or_date = re.compile(r"<[^>]*>|(?<![\w/.:=&?#-])\d++(?:-\d++)++(?![\w/])")
 _quoting = re.compile(r"^&gt;[ \t]?", re.MULTILINE)
 _indent = re.compile(r"(?<=\n)[ \t]+")
 # Spaces are read once, from their first.
@@ -98,6 +102,8 @@ class _Marking:
         # Most texts have no emphasis, and a text has many parts.
         self._has_emphasis = "*" in text or "`" in text or "[" in text
         parts = []
+        if _right_to_left.search(text):
+            text = _tag_or_date.sub(self._isolated, text)
         text = f"\n\n{text}"
         end = item_end = 2
         while self._left > 0 and (found := _block.search(text, end - 1)):
@@ -114,6 +120,12 @@ class _Marking:
                 parts.append(self._block(found))
         parts.append(self._inline(text[end:]))
         return "".join(parts)
+
+    def _isolated(self, found: re.Match[str]) -> str:
+        if found[0].startswith("<") or self._left <= 0:
+            return found[0]
+        self._left -= 1
+        return f'<span dir="ltr">{found[0]}</span>'
 
     def _inline(self, text: str) -> str:
         """A part of a text without blocks, with its emphasis marked."""

@@ -78,6 +78,19 @@ def test_signs_are_apart_from_words(text, shown):
     assert shown_of(text)[0] == shown
 
 
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("في 2026-12-01.", 'في <span dir="ltr">2026-12-01</span>.'),
+        ("**עד 1-2**", '<strong><u>**</u>עד <span dir="ltr">1-2</span><u>**</u></strong>'),
+        ("Until 2026-12-01.", "Until 2026-12-01."),
+        ("في a-1-2 https://x.example/1-2 1-2a 3 -4", "في a-1-2 https://x.example/1-2 1-2a 3 -4"),
+    ],
+)
+def test_a_date_keeps_its_order_in_a_text_from_right_to_left(text, shown):
+    assert shown_of(text)[0] == shown
+
+
 def test_the_path_of_a_file_is_a_sign_of_its_link():
     text = 'See [the *kinds*](<a href="/o/n/k.md">k.md</a>).'
     link = '<u>[</u><a href="/o/n/k.md">the <em><u>*</u>kinds<u>*</u></em></a><u>](k.md)</u>'
@@ -170,7 +183,8 @@ def test_brackets_of_prose_are_no_code(text):
 
 
 @pytest.mark.parametrize(
-    "unit", ["- a\n", "| a\n", "*a* ", "**a** ", "`a` ", "# a\n", "> a\n\n", "> a\n", "|a\n"]
+    "unit",
+    ["- a\n", "| a\n", "*a* ", "**a** ", "`a` ", "# a\n", "> a\n\n", "> a\n", "|a\n", "ء 1-2 "],
 )
 def test_a_text_of_marks_alone_grows_little(unit):
     text = unit * (256 * 1024 // len(unit))
@@ -183,15 +197,16 @@ def test_a_text_of_marks_alone_grows_little(unit):
         TEXT, "", "\n", "```", "```\nnever closed\n- x", "~~~\n```\n~~~", "# ", "#\n", "- ", "-",
         "````\n```\n````\n# a", "\t\n\t", "1. a\n\n2. b", "# a\r\n\r\n- b\r\n", "# 標題\n• 項目\n",
         "|" * 9000, "|a" * 9000 + "\n|a|\n" * 9, "|a|b\n" * MARKS_MAX, "> a\n" * (MARKS_MAX + 5),
-        "[a](b) [c]({{d}}) ![e](f)", "|a\\|b|{{c}}\r\n|-|\r\n",
+        "# ء 1-2\n- 3-4 {{d}} [5-6](7-8)\n", "[a](b) [c]({{d}}) ![e](f)", "|a\\|b|{{c}}\r\n|-|\r\n",
         "`" * 9000, "*" * 9000, "**a " * 9000, "# x\n" * (HEADINGS_MAX + 5),
         "- a\n" * (MARKS_MAX + 5), "\u202e# a\n- b", "**{{a*b}}** `{{a}}", "- a\n  ```\n  b\n  ```",
-        "> a\n>\n>b", "    a\n\n    b", "***a*** *`a*`", "*<b>* `&amp;` **&lt;**", " \n# a\n\n\n",
+        "> a\n>\n>b", "    a\n\n    b",  "***a*** *`a*`", "*<b>* `&amp;` **&lt;**", " \n# a\n\n\n",
     ],
 )  # fmt: skip
 def test_every_character_stays(text):
     shown, headings = shown_of(text)
-    tag = r"</?(?:b|i|u|q|bdi|code|kbd|samp|small|strong|em|mark|var|cite)(?: [a-z-]+=\"[^\"]*\")*>"
+    names = "b|i|u|q|bdi|code|kbd|samp|small|span|strong|em|mark|var|cite"
+    tag = rf"</?(?:{names})(?: [a-z-]+=\"[^\"]*\")*>"
     assert re.sub(tag, "", shown) == mark_variables(str(escape(text)), lambda _, place: place)
     assert len(headings) <= HEADINGS_MAX
     open_tags: list[str] = []
