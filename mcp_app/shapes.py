@@ -47,7 +47,8 @@ class SearchPrompts(Struct, forbid_unknown_fields=True):
         Meta(
             max_length=QUERY_CHARS_MAX,
             description="What the prompt is about, in a few words or a sentence. Searches name, "
-            "title, description, tags and text; rare words count most. Default: browse all.",
+            "title, description, tags, labels and text; rare words count most. `label:production` "
+            "finds only prompts with that label. Default: browse all.",
         ),
     ] = ""
     tags: Annotated[

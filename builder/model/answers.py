@@ -340,7 +340,8 @@ class CatalogueLine(Struct):
     """One line of ``catalogue.jsonl``.
 
     `words` are some words of the latest text, for searches of the catalogue and not for display;
-    empty where the host answers `q`. A skill and a chat have their `kind`.
+    empty where the host answers `q`. A skill and a chat have their `kind`, and a repo with labels
+    has `labels`, sorted.
     """
 
     owner: Owner
@@ -352,12 +353,14 @@ class CatalogueLine(Struct):
     sha256: Sha256
     words: str = ""
     kind: Literal["skill", "chat"] | UnsetType = UNSET
+    labels: list[LabelName] | UnsetType = UNSET
 
 
 class ListMeta(Struct):
     """The page of the list, and the filters that were applied (null: not applied).
 
-    `owner` is absent if it was not given. With `q` only: `match` is `all` if the first result has
+    `owner` is absent if it was not given, and so is `label`, which has each NAME of `label:NAME` in
+    `q`, separated by commas. With `q` only: `match` is `all` if the first result has
     every significant word of the query, otherwise `some`; `corrected` lists the corrected words
     (null: none). With `explain` also `matches`, with an entry for each repo of this page, in the
     same order, and `facets`.
@@ -371,6 +374,7 @@ class ListMeta(Struct):
     tag: str | None
     q: str | None
     owner: Owner | UnsetType = UNSET
+    label: str | UnsetType = UNSET
     match: Literal["all", "some"] | UnsetType = UNSET
     corrected: list[Correction] | UnsetType | None = UNSET
     matches: list[SearchMatch] | UnsetType = UNSET

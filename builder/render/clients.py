@@ -53,8 +53,10 @@ def script_client(base_url: str) -> tuple[bytes, bytes]:
 
 
 def search_script(rules: str) -> bytes:
-    """The module with which browsers search a catalogue."""
-    return read_asset("catalogue.js").replace(b"RULES = {};", b"RULES = %b;" % rules.encode())
+    """The module with which browsers, which know combining marks, search a catalogue."""
+    used = {name: rule for name, rule in json.loads(rules).items() if name != "COMBINING"}
+    inserted = json.dumps(used, separators=(",", ":")).encode()
+    return read_asset("catalogue.js").replace(b"RULES = {};", b"RULES = %b;" % inserted)
 
 
 def _read(name: str) -> bytes:

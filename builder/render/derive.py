@@ -224,9 +224,10 @@ def repo_summary(repo: answers.Repo) -> answers.RepoSummary:
 
 def catalogue_line(repo: answers.Repo, words: str) -> answers.CatalogueLine:
     """The repo in ``catalogue.jsonl``. ``words`` come from ``builder.search.telling_words``."""
-    fields = (getattr(repo, field) for field in answers.CatalogueLine.__struct_fields__[:-2])
+    fields = (getattr(repo, field) for field in answers.CatalogueLine.__struct_fields__[:-3])
     kind = kind_of(repo)
-    return answers.CatalogueLine(*fields, words, UNSET if kind is PROMPT else kind.key[1:])
+    labels = sorted(repo.labels or ()) or UNSET
+    return answers.CatalogueLine(*fields, words, UNSET if kind is PROMPT else kind.key[1:], labels)
 
 
 def _part(kind: type[Part], whole: answers.Version | answers.Repo) -> Part:

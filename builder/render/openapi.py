@@ -63,8 +63,9 @@ _QUERY = {
     "q": {
         "type": "string",
         "maxLength": QUERY_CHARS_MAX,
-        "description": "Words to search for. The last word also matches as a prefix. Results are "
-        "sorted by relevance unless `sort` is given.",
+        "description": "Words to search for. The last word also matches as a prefix. "
+        "`label:production` finds only repos with that label. Results are sorted by relevance "
+        "unless `sort` is given, and by `top` if `q` has only labels.",
     },
     "explain": {"const": True, "description": "With `q`: adds `matches` and `facets` to `meta`."},
     "version": {"type": "string", "pattern": f"^{names.VERSION_PATTERN}$"},

@@ -13,8 +13,8 @@ from builder.search.entries import Entry
 from builder.search.plan import QueryPlan, RepoFilter, Vocabulary
 
 FACETS_MAX = 12
-# An engine counts the repos of this many tags or owners and one more. With more of them, those that
-# are as frequent as the last one are left out, so that every engine leaves out the same.
+# An engine counts the repos of this many tags, owners or labels and one more. With more of them,
+# those that are as frequent as the last one are left out, so that every engine leaves out the same.
 COUNTED_MAX = 1_000
 
 
@@ -41,10 +41,7 @@ class Reader(Vocabulary, Protocol):
         """The number of matching repos."""
 
     def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
-        """The most frequent tags and owners of all matching repos."""
-
-    def has(self, repo_id: str, plan: QueryPlan) -> bool:
-        """True if a repo matches."""
+        """The most frequent tags, owners and labels of all matching repos."""
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         """The digest of each repo in the index, by id; only for ids in ``among`` if given."""

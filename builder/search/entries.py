@@ -26,8 +26,8 @@ ADDED_VALUES = {"short_title": 14, "title": 12, "tags": 8, "description": 4}
 class Entry(NamedTuple):
     """A repo in the index. Most fields are sets of words without spaces.
 
-    ``title`` includes the name. ``added``: the stems by the best place of each. ``stems`` and
-    ``words``: all words, stemmed and as written.
+    ``added``: the stems by the best place of each; ``title`` includes the name, ``description`` the
+    labels. ``stems`` and ``words``: all words, stemmed and as written.
     ``beginnings``: prefixes of the title's words, and the words themselves with TITLE_END.
     ``whole``: the title and the names, each joined into one word.
     ``order``: for each order of lists, a 64-bit number; greater ones come first.
@@ -36,6 +36,7 @@ class Entry(NamedTuple):
     id: str
     owner: str
     tags: list[str]
+    labels: list[str]
     digest: str
     is_long: bool
     added: dict[str, set[str]]
@@ -55,7 +56,9 @@ def entry_of(
     is_short = len(title - STOP_STEMS) <= SHORT_TITLE_WORDS_MAX
     added: dict[str, set[str]] = {"short_title" if is_short else "title": title}
     placed = set(title)
-    for place, part in (("tags", " ".join(line.tags)), ("description", line.description)):
+    labels = line.labels or []
+    described = " ".join([line.description, *labels])
+    for place, part in (("tags", " ".join(line.tags)), ("description", described)):
         stems, part_surfaces = distinct_words(part)
         added[place] = stems - placed
         placed |= stems
@@ -65,6 +68,7 @@ def entry_of(
         id=f"{line.owner}/{line.name}",
         owner=line.owner,
         tags=line.tags,
+        labels=labels,
         digest=digest,
         is_long=len(text) > LONG_TEXT_CHARS,
         added=added,

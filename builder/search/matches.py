@@ -6,10 +6,9 @@ most PIECES_MAX pieces of PIECE_CHARS.
 """
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from builder.model.answers import RepoSummary
+from builder.model.answers import CatalogueLine, RepoSummary
 from builder.model.kinds import PROMPT
 from builder.model.routes import BY_NAME
 from builder.model.search_records import SearchMatch
@@ -28,8 +27,12 @@ LINE_CHARS_MAX = 160
 BEFORE_CHARS = 32
 
 _pieces = re.compile(rf"[^\n]{{1,{PIECE_CHARS}}}(?!\w)|[^\n]{{1,{PIECE_CHARS}}}").finditer
-# Marks of Markdown at the beginning of a line.
-_marks = re.compile(r"\s*(?:(?:[#>*+-]+|\d+\.)\s+)*")
+# Marks of Markdown, of which only a link's text stays: at the beginning of a line, around words.
+MARKS = (
+    r"^\s*(?:(?:[#>*+-]+|\d+\.)\s+)*|`+|\*\*+|\[([^\][]*)\]\([^()\s]*\)"
+    r"|(?<![^\s(\"'])[*_]+(?=[^\s*_])|(?<=[^\s*_])[*_]+(?![^\s.,:;!?)\"'])"
+)
+_marks = re.compile(MARKS)
 
 
 class _Piece(NamedTuple):
@@ -42,40 +45,24 @@ class _Piece(NamedTuple):
     weight: int
     stems: set[str]
 
+    def words(self) -> list[str]:
+        return [self.text[start:end] for start, end in self.spans]
 
-def find_matches(
-    plan: QueryPlan, repos: Iterable[RepoSummary], kinds: dict[str, str], out: str
-) -> list[SearchMatch]:
-    """The matches in each repo. ``kinds``: their kinds in the state, by id, without repos that have
-    just been withdrawn; ``out``: the site's folder, which has the texts.
+
+class Matcher:
+    """Finds the words of a plan in repos. ``lines``: those of the catalogue, by id, without repos
+    that have just been withdrawn; ``without``: the words that each lacks; ``out``: the site's
+    folder, which has the texts.
     """
-    matcher = _Matcher(plan)
-    return [
-        matcher.match(
-            repo,
-            _read_body(repo, out),
-            kinds.get(f"{repo.owner}/{repo.name}", PROMPT.key)[1:],
-        )
-        for repo in repos
-    ]
 
-
-def _read_body(repo: RepoSummary, out: str) -> str:
-    """The beginning of a repo's text; empty if it has just been withdrawn."""
-    file = BY_NAME["version_body"].file_for(
-        owner=repo.owner, name=repo.name, version=repo.latest_version
-    )
-    try:
-        with open(f"{out}/{file}", "rb", buffering=0) as opened:
-            return opened.read(TEXT_BYTES_MAX).decode(errors="ignore")
-    except FileNotFoundError:
-        return ""
-
-
-class _Matcher:
-    """Finds the words of a plan in texts."""
-
-    def __init__(self, plan: QueryPlan) -> None:
+    def __init__(
+        self,
+        plan: QueryPlan,
+        lines: dict[str, CatalogueLine],
+        without: dict[str, list[str]],
+        out: str,
+    ) -> None:
+        self._lines, self._without, self._out = lines, without, out
         # Words without weight do not decide what is found.
         self._targets = [target for target in plan.targets if target.weight]
         self._weight = sum(target.weight for target in self._targets)
@@ -83,15 +70,19 @@ class _Matcher:
         self._stems = {stem for target in self._targets for stem in target.stems}
         self._prefixes = tuple(target.prefix for target in self._targets if target.prefix)
 
-    def match(self, repo: RepoSummary, body: str, kind: str) -> SearchMatch:
+    def match(self, repo: RepoSummary) -> SearchMatch:
         """The fields of a repo with words of the query, these words, and the best line of its
         text.
         """
+        repo_id = f"{repo.owner}/{repo.name}"
+        line = self._lines.get(repo_id)
+        labels = [one for one in (line and line.labels) or () if self._look(one).spans]
         fields = {
             "title": repo.title,
             "name": repo.name,
             "owner": repo.owner,
             "tags": " ".join(repo.tags),
+            "labels": " ".join(labels),
             "description": repo.description,
         }
         places: list[str] = []
@@ -100,14 +91,20 @@ class _Matcher:
             piece = self._look(text) if self._may_match(text) else None
             if piece and piece.spans:
                 places.append(field)
-                words.update(dict.fromkeys(text[start:end] for start, end in piece.spans))
-        best = self._best_piece(body, repo.title)
+                words.update(dict.fromkeys(piece.words()))
+        best = self._best_piece(_read_body(repo, self._out), repo.title)
         if best:
-            words.update(dict.fromkeys(best.text[start:end] for start, end in best.spans))
-        if best or not places:
+            words.update(dict.fromkeys(best.words()))
+        if best or (self._targets and not places):
             places.append("text")
-        line = _shortened(best) if best else None
-        return SearchMatch(places, [*words][:WORDS_MAX], line, kind)
+        return SearchMatch(
+            places,
+            [*words][:WORDS_MAX],
+            _shortened(best) if best else None,
+            (line and line.kind) or PROMPT.key[1:],
+            labels,
+            self._without.get(repo_id, []),
+        )
 
     def _may_match(self, text: str) -> bool:
         """True if a text has the beginning of a searched word; quick."""
@@ -154,6 +151,18 @@ class _Matcher:
         return best
 
 
+def _read_body(repo: RepoSummary, out: str) -> str:
+    """The beginning of a repo's text; empty if it has just been withdrawn."""
+    file = BY_NAME["version_body"].file_for(
+        owner=repo.owner, name=repo.name, version=repo.latest_version
+    )
+    try:
+        with open(f"{out}/{file}", "rb", buffering=0) as opened:
+            return opened.read(TEXT_BYTES_MAX).decode(errors="ignore")
+    except FileNotFoundError:
+        return ""
+
+
 def _heads(target: Target) -> list[str]:
     """The beginnings of all words that match. Only English words are stemmed; they differ from
     their stem at most in its last two letters, and not in its first two.
@@ -171,14 +180,9 @@ def _is_meant(word: Word, target: Target) -> bool:
 
 
 def _whole_or_cut(text: str, start: int, end: int) -> str:
-    """A line without Markdown's marks at its beginning, or a part of a line with ellipses."""
-    before, after = text[start - 1 : start], text[end : end + 1]
-    piece = (
-        f"…{text[start:end]}"
-        if before.strip("\n")
-        else text[_marks.match(text, start, end).end() : end]
-    )
-    return f"{piece}…" if after.strip("\n") else piece
+    """A line, or a part of one with ellipses, without Markdown's marks."""
+    before, after = text[start - 1 : start].strip("\n"), text[end : end + 1].strip("\n")
+    return _marks.sub(r"\1", f"{'…' if before else ''}{text[start:end]}{'…' if after else ''}")
 
 
 def _shortened(piece: _Piece) -> str:

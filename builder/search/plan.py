@@ -20,6 +20,7 @@ from string import ascii_lowercase
 from typing import NamedTuple, Protocol
 
 from builder.model.errors import RequestError
+from builder.model.names import LABEL_PATTERN
 from builder.model.search_records import Correction
 from builder.search.language import FREQUENT_STEMS, SPOKEN, STOP_STEMS, SYNONYMS
 from builder.text import words
@@ -58,7 +59,10 @@ ONE_EDIT_LETTERS_MAX = 7
 # have less than half of a query's weight.
 KNOWN_TIMES = CORRECTED_MAX + 1
 
-_spoken = re.compile(SPOKEN)
+# In a folded query, a part between spaces that asks for a label.
+LABELLED = rf"(?<![^\t\n\r ])label:({LABEL_PATTERN})(?![^\t\n\r ])"
+
+_spoken, _labelled = re.compile(SPOKEN), re.compile(LABELLED)
 
 
 class Target(NamedTuple):
@@ -82,21 +86,23 @@ class Target(NamedTuple):
 
 class QueryPlan(NamedTuple):
     """``needed``: the weight that a repo must have. ``whole``: the query as one word.
-    ``is_complete``: true if each significant word of the query, or its correction, is in the index.
+    ``unknown``: the significant words of the query that no repo has, nor a corrected one.
+    The plan of a text without words has no targets and needs none, so it finds every repo.
     """
 
     targets: tuple[Target, ...]
     needed: int
     whole: str
     corrected: list[Correction]
-    is_complete: bool
+    unknown: list[str]
 
 
 class RepoFilter(NamedTuple):
-    """The searched repos: with all of these tags, of an owner (None: of any)."""
+    """The searched repos: with all of these tags and labels, of an owner (None: of any)."""
 
     tags: tuple[str, ...] = ()
     owner: str | None = None
+    labels: tuple[str, ...] = ()
 
 
 class Vocabulary(Protocol):
@@ -108,21 +114,30 @@ class Vocabulary(Protocol):
     def holders(self, target: Target) -> int:
         """The number of repos with a target."""
 
+    def having(self, target: Target, among: list[str]) -> set[str]:
+        """The ids of those of these repos that have a target."""
+
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         """The words with this prefix, as written, in order; may include words of removed repos."""
 
 
-def parse_query(text: str) -> list[Word]:
-    """The words to search for, at least one. Raises RequestError ``invalid_parameter``."""
-    found = words.query_words(text)
-    if not found:
-        raise RequestError("invalid_parameter", "q has no word. Give at least one letter or digit.")
-    return found
+def parse_query(q: str) -> tuple[tuple[str, ...], str]:
+    """The labels that a query asks for, each as ``label:NAME``, and the text around them, which may
+    then have no word. Raises RequestError ``invalid_parameter`` if there are neither.
+    """
+    plain = words.folded(q)
+    labels = tuple(dict.fromkeys(_labelled.findall(plain)))[: words.QUERY_WORDS_MAX]
+    text = _labelled.sub(" ", plain) if labels else q
+    if words.query_words(text):
+        return labels, text
+    if labels:
+        return labels, ""
+    raise RequestError("invalid_parameter", "q has no word. Give at least one letter or digit.")
 
 
 def make_plan(text: str, index: Vocabulary) -> QueryPlan:
-    """The plan for a query. Raises RequestError ``invalid_parameter`` if the text has no word."""
-    found = parse_query(text)
+    """The plan for the text of a query."""
+    found = words.query_words(text)
     telling = _telling(text, found)
     corrected: list[Correction] = []
     counted = [_counted(word, word is found[-1], index) for word in telling]
@@ -136,11 +151,14 @@ def make_plan(text: str, index: Vocabulary) -> QueryPlan:
                 stem = words.words(nearest)[0].stem
                 target = Target((stem,), surface=nearest, is_corrected=True)
                 counted[at] = index.holders(target), target
+    pairs = zip(telling, counted, strict=True)
+    unknown = [word.surface for word, (count, _) in pairs if not count]
     counted = [pair for pair in counted if pair[0]]
-    is_complete = len(counted) == len(telling)
     targets = _weigh(counted, index.size())
     weight = sum(target.weight for target in targets)
-    return QueryPlan(targets, -(-weight // 2), whole_of(text), corrected, is_complete)
+    # Without targets, words that no repo has find nothing.
+    needed = -(-weight // 2) or len(found)
+    return QueryPlan(targets, needed, whole_of(text), corrected, unknown)
 
 
 def _telling(text: str, found: list[Word]) -> list[Word]:
@@ -199,12 +217,15 @@ def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:
     return tuple(weighed)
 
 
-def strict(plan: QueryPlan) -> QueryPlan:
-    """The plan for repos that have every significant word itself, without synonyms."""
-    targets = tuple(
-        target._replace(stems=target.stems[:1]) for target in plan.targets if target.weight
-    )
-    return plan._replace(targets=targets, needed=sum(target.weight for target in targets))
+def lacking(plan: QueryPlan, ids: list[str], index: Vocabulary) -> dict[str, list[str]]:
+    """The significant words that each of these repos has not itself, whatever synonyms it has."""
+    found: dict[str, list[str]] = {one: [] for one in ids}
+    for target in plan.targets if ids else ():
+        if target.weight:
+            having = index.having(target._replace(stems=target.stems[:1]), ids)
+            for one in found.keys() - having:
+                found[one].append(target.surface)
+    return {one: [*words, *plan.unknown] for one, words in found.items()}
 
 
 def _nearest(word: str, letters_min: int, index: Vocabulary) -> str | None:

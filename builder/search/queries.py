@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET
 
 from builder.model import names
-from builder.model.answers import RepoSummary
+from builder.model.answers import CatalogueLine, RepoSummary
 from builder.model.errors import FIELD_CHARS_MAX, OperatorError, RequestError, cut
 from builder.model.matching import Match, list_api
 from builder.model.routes import PAGE_SIZE, PARAMETERS, PARAMETERS_MAX, QUERY_CHARS_MAX, SORTS
@@ -26,8 +26,8 @@ from builder.model.search_records import Correction, Facets, SearchMatch
 from builder.model.settings import Settings
 from builder.render.envelopes import envelope, list_meta, page_count
 from builder.search.index import OpenIndex
-from builder.search.matches import find_matches
-from builder.search.plan import RepoFilter, make_plan, parse_query, strict
+from builder.search.matches import Matcher
+from builder.search.plan import RepoFilter, lacking, make_plan, parse_query
 from builder.store.state import State
 from builder.text import words
 from builder.text.likeness import COMPARED_MAX, alike
@@ -41,6 +41,7 @@ REACHED_MAX = 10_000
 
 log = logging.getLogger("hub.queries")
 
+_decode_line = msgspec.json.Decoder(CatalogueLine).decode
 _decode_summary = msgspec.json.Decoder(RepoSummary).decode
 
 
@@ -64,13 +65,15 @@ class ListQuery(NamedTuple):
 
 
 class ListPart(NamedTuple):
-    """A part of a list: summaries as JSON, and the number of repos in the whole list. With ``q``
-    also ``match`` and ``corrected``, and with ``explain`` also ``matches`` and ``facets``, as in
-    ``answers.ListMeta``.
+    """A part of a list: summaries as JSON, the number of repos in the whole list, and its order
+    (None: by relevance). With ``q`` also its labels, ``match`` and ``corrected``, and with
+    ``explain`` also ``matches`` and ``facets``, as in ``answers.ListMeta``.
     """
 
     rows: list[bytes]
     total: int
+    sort: str | None = None
+    labels: tuple[str, ...] = ()
     match: Literal["all", "some"] | None = None
     corrected: list[Correction] | None = None
     matches: list[SearchMatch] | None = None
@@ -204,10 +207,10 @@ class Queries:
             raise RequestError(
                 "page_not_found", f"No page {query.page}. The last page of this list is {pages}."
             )
-        sort = query.sort or (None if query.q is not None else SORTS[0])
         tags = ",".join(query.tags) or None
-        meta = list_meta(query.page, found.total, sort, tags, query.q)
+        meta = list_meta(query.page, found.total, found.sort, tags, query.q)
         meta.owner = query.owner or UNSET
+        meta.label = ",".join(found.labels) or UNSET
         if found.match:
             meta.match, meta.corrected = found.match, found.corrected
         if found.facets:
@@ -228,9 +231,9 @@ class Queries:
                 return self._search(query, start, count, state)
             sort = query.sort or SORTS[0]
             if query.owner is not None and not _can_be_name(query.owner):
-                return ListPart([], 0)
+                return ListPart([], 0, sort)
             ids, total = state.ids.fitting(query.tags, query.owner, sort, count, start)
-            return ListPart(state.repos.summaries(ids), total)
+            return ListPart(state.repos.summaries(ids), total, sort)
 
     def owners_beginning(self, prefix: str, count: int) -> list[str]:
         """The first ``count`` handles with this prefix, in order.
@@ -279,10 +282,11 @@ class Queries:
             yield _named_by(meant, state.repos.summaries(ids))
 
     def _search(self, query: ListQuery, start: int, count: int, state: State) -> ListPart:
-        parse_query(query.q)
-        scope = RepoFilter(query.tags, query.owner)
+        labels, text = parse_query(query.q)
+        scope = RepoFilter(query.tags, query.owner, labels)
+        sort = query.sort or (None if text else SORTS[0])
         with self._open_index().reading() as reader:
-            plan = make_plan(query.q, reader)
+            plan = make_plan(text, reader)
             if start >= REACHED_MAX:
                 total = reader.total(plan, scope)
                 if start < total:
@@ -292,17 +296,18 @@ class Queries:
                     )
                 ids = []
             else:
-                ids, total = reader.find(plan, scope, start, count, query.sort)
-            best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
-            has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
+                ids, total = reader.find(plan, scope, start, count, sort)
+            best = ids if ids and not (start or sort) else reader.find(plan, scope, 0, 1).ids
+            without = lacking(plan, [*best[:1], *(ids if query.explain else ())], reader)
             facets = reader.facets(plan, scope) if query.explain else None
         rows = state.repos.summaries(ids)
-        match = "all" if has_all else "some"
+        match = "all" if best and not without[best[0]] else "some"
         matches = None
         if query.explain:
-            kinds = state.repos.kinds_of(ids)
-            matches = find_matches(plan, map(_decode_summary, rows), kinds, self._settings.out)
-        return ListPart(rows, total, match, plan.corrected or None, matches, facets)
+            lines = {one: _decode_line(line) for one, line in state.repos.lines(ids).items()}
+            matcher = Matcher(plan, lines, without, self._settings.out)
+            matches = [matcher.match(_decode_summary(row)) for row in rows]
+        return ListPart(rows, total, sort, labels, match, plan.corrected or None, matches, facets)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[State]:

@@ -8,14 +8,16 @@ import json
 from functools import cache
 
 from builder.model.routes import PAGE_SIZE, QUERY_CHARS_MAX
-from builder.search import engine, entries, plan
+from builder.search import engine, entries, matches, plan
 from builder.search.language import FREQUENT_STEMS, SPOKEN, STOP_STEMS, SYNONYMS
 from builder.text import words
 
 _NUMBERS = {
     engine: ("FACETS_MAX",),
     entries: ("SHORT_TITLE_WORDS_MAX", "BEGINNING_CHARS_MAX"),
+    matches: ("MARKS",),
     plan: (
+        "LABELLED",
         "RARITY_STEPS",
         "FREQUENT_SHARE",
         "FREQUENT_PARTS",
@@ -118,7 +120,7 @@ def search_rules() -> str:
     rules |= {
         "PAGE_SIZE": PAGE_SIZE,
         "QUERY_CHARS_MAX": QUERY_CHARS_MAX,
-        "MARKS": words.mark_ranges(),
+        "COMBINING": words.mark_ranges(),
         "STOP": sorted(STOP_STEMS),
         "FREQUENT": sorted(FREQUENT_STEMS),
         "SYNONYMS": SYNONYMS,

@@ -45,8 +45,8 @@ HEAD_CHARS = 12
 # The first letter and the first two letters of each word have a field of their own, because so many
 # words begin with them.
 START_CHARS_MAX = 2
-FACETS = ("tag", "owner")
-# More than the tags or owners of a segment, because counts would not be exact otherwise.
+FACETS = ("tag", "owner", "label")
+# More than the tags, owners or labels of a segment, because counts would not be exact otherwise.
 SEGMENT_NAMES_MAX = 1_000_000
 # A word that every repo has.
 EVERY = "_"
@@ -117,6 +117,7 @@ def _fields(entry: Entry) -> dict[str, str | int | list[str]]:
         "digest": entry.digest,
         "owner": entry.owner,
         "tag": entry.tags,
+        "label": entry.labels,
         **{place: " ".join(stems) for place, stems in entry.added.items()},
         "long_text" if entry.is_long else "text": " ".join(entry.stems),
         "word": " ".join(entry.words),
@@ -174,8 +175,6 @@ class TantivyReader:
     def find(
         self, plan: QueryPlan, scope: RepoFilter, start: int, count: int, sort: str | None = None
     ) -> Hits:
-        if not plan.targets:
-            return Hits([], 0)
         end = start + count
         query = _within([_found(plan)], scope) if sort else _scored(plan, scope)
         result = self._searcher.search(query, end + TIES, order_by_field=sort)
@@ -254,11 +253,9 @@ class TantivyReader:
         return offsets
 
     def total(self, plan: QueryPlan, scope: RepoFilter) -> int:
-        return self._count(_within([_found(plan)], scope)) if plan.targets else 0
+        return self._count(_within([_found(plan)], scope))
 
     def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
-        if not plan.targets:
-            return Facets([], [])
         wanted = {"size": COUNTED_MAX + 1, "segment_size": SEGMENT_NAMES_MAX}
         counts = {name: {"terms": {"field": name, **wanted}} for name in FACETS}
         found = self._searcher.aggregate(_within([_found(plan)], scope), counts)
@@ -267,11 +264,13 @@ class TantivyReader:
             *(most_frequent((x["key"], x["doc_count"]) for x in some) for some in buckets)
         )
 
-    def has(self, repo_id: str, plan: QueryPlan) -> bool:
-        return bool(plan.targets) and self._count(_all([_term("id", repo_id), _found(plan)])) == 1
+    def having(self, target: Target, among: list[str]) -> set[str]:
+        query = _all([_one_of(among), _holding(target)])
+        hits = self._searcher.search(query, len(among), count=False).hits
+        return {self._id(address) for _, address in hits}
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
-        query = Query.all_query() if among is None else Query.term_set_query(SCHEMA, "id", among)
+        query = Query.all_query() if among is None else _one_of(among)
         hits = self._searcher.search(query, max(1, self.size()), count=False).hits
         documents = (self._searcher.doc(address) for _, address in hits)
         return {one["id"][0]: one["digest"][0] for one in documents}
@@ -305,6 +304,10 @@ def _term(name: str, word: str) -> Query:
     return Query.term_query(SCHEMA, name, word, index_option="basic")
 
 
+def _one_of(ids: list[str]) -> Query:
+    return Query.term_set_query(SCHEMA, "id", ids)
+
+
 def _any(queries: list[Query], needed: int = 1) -> Query:
     return Query.boolean_query([(_SHOULD, query) for query in queries], needed)
 
@@ -317,6 +320,7 @@ def _within(queries: list[Query], scope: RepoFilter = EVERYWHERE) -> Query:
     """The intersection of the queries and the scope, with the score of the first query."""
     scored, *others = queries
     others += [_term("tag", tag) for tag in scope.tags]
+    others += [_term("label", label) for label in scope.labels]
     if scope.owner is not None:
         others.append(_term("owner", scope.owner))
     return _all([scored, *(_worth(other, 0) for other in others)]) if others else scored
@@ -342,6 +346,8 @@ def _holding(target: Target) -> Query:
 
 def _found(plan: QueryPlan) -> Query:
     """The matching repos; a target is repeated according to its weight."""
+    if not plan.targets:
+        return Query.empty_query() if plan.needed else Query.all_query()
     weighty = [target for target in plan.targets if target.weight]
     weights, needed = _lightest([target.weight for target in weighty], plan.needed)
     pairs = zip(weighty, weights, strict=True)
@@ -363,6 +369,8 @@ def _lightest(weights: list[int], needed: int) -> tuple[list[int], int]:
 
 def _scored(plan: QueryPlan, scope: RepoFilter) -> Query:
     """The matching repos, with their scores."""
+    if not plan.targets:
+        return _within([_found(plan)], scope)
     ways = [*chain.from_iterable(map(_ways, plan.targets))]
     whole = _worth(_term("whole", plan.whole), WHOLE_SCORE)
     # If any single target is enough, the second query is not needed.

@@ -33,6 +33,7 @@ SCHEMA = fields.Schema(
     order=fields.STORED,
     tag=fields.KEYWORD(stored=True),
     owner=fields.ID,
+    label=fields.KEYWORD(stored=True),
     **{
         name: fields.KEYWORD
         for name in (*ADDED_VALUES, "text", "long_text", "word", "beginning", "whole")
@@ -61,6 +62,7 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
                 order=entry.order,
                 owner=entry.owner,
                 tag=" ".join(entry.tags),
+                label=" ".join(entry.labels),
                 word=" ".join(entry.words),
                 beginning=" ".join(entry.beginnings),
                 whole=" ".join(entry.whole),
@@ -130,16 +132,17 @@ class WhooshReader:
         return Hits([repo_id for _, repo_id in found[start : start + count]], len(found))
 
     def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
-        tags: Counter[str] = Counter()
-        owners: Counter[str] = Counter()
+        tags, owners, labels = Counter(), Counter(), Counter()
         for number in self._scores(plan, scope):
             stored = self._reader.stored_fields(number)
             tags.update(stored["tag"].split())
             owners[stored["id"].partition("/")[0]] += 1
-        return Facets(most_frequent(tags.items()), most_frequent(owners.items()))
+            labels.update(stored["label"].split())
+        return Facets(*(most_frequent(counts.items()) for counts in (tags, owners, labels)))
 
-    def has(self, repo_id: str, plan: QueryPlan) -> bool:
-        return not self._scores(plan, RepoFilter()).keys().isdisjoint(self._holding("id", repo_id))
+    def having(self, target: Target, among: list[str]) -> set[str]:
+        values = self._values(target)
+        return {one for one in among if not values.keys().isdisjoint(self._holding("id", one))}
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         if among is None:
@@ -156,9 +159,12 @@ class WhooshReader:
             for number, value in self._values(target).items():
                 weights[number] += target.weight
                 scores[number] += int(value * target.rarity)
-        found = {number for number, weight in weights.items() if weight >= plan.needed}
+        every = weights if plan.needed else self._reader.all_doc_ids()
+        found = {number for number in every if weights[number] >= plan.needed}
         for tag in scope.tags:
             found.intersection_update(self._holding("tag", tag))
+        for label in scope.labels:
+            found.intersection_update(self._holding("label", label))
         if scope.owner is not None:
             found.intersection_update(self._holding("owner", scope.owner))
         for number in found.intersection(self._holding("whole", plan.whole)):

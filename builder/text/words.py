@@ -59,7 +59,7 @@ def mark_ranges() -> str:
     part of words.
     """
     ranges: list[list[int]] = []
-    for point in range(0x300, 0x20000):
+    for point in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
         if unicodedata.category(chr(point))[0] == "M":
             if ranges and ranges[-1][1] == point - 1:
                 ranges[-1][1] = point

@@ -223,6 +223,33 @@ def test_filters_narrow_the_results_and_are_in_the_address(request, host):
     expect(chosen).to_have_count(0)
 
 
+@pytest.mark.usefixtures("installed_tools")
+@pytest.mark.parametrize("host", ["visits", "static_visits"])
+def test_labels_are_filters_in_the_words(request, host):
+    page = request.getfixturevalue(host).open("/search?q=history+production")
+    rows, chosen = page.locator("#found > li"), page.locator("#chosen a")
+    why = page.locator("#found li", has_text="many/history").locator(".why")
+    expect(why).to_have_text(re.compile(r"label\s*production"))
+    expect(why.locator("mark")).to_have_text("production")
+    without = page.locator("#found li", has_text="translate-with-glossary").locator(".meta")
+    expect(without).to_have_text("Without: history")
+    page.locator("#q").fill("released Label:Stable label:tested")
+    expect(rows).to_have_count(1)
+    expect(chosen).to_have_text(["label stable ×", "label tested ×"])
+    chosen.first.click()
+    expect(page).to_have_url(re.compile(r"\?q=released\+label%3Atested$"))
+    chosen.click()
+    expect(chosen).to_have_count(0)
+    page.locator("#q").fill("production")
+    page.locator("#facets a", has_text="staging").click()
+    expect(page.locator("#q")).to_have_value("production label:staging")
+    expect(rows.locator(".path")).to_have_text("many/history")
+    expect(rows.locator(".why")).to_have_count(1)
+    page.locator("#q").fill("label:staging")
+    expect(page.locator("#heading")).to_have_text("1 prompt for “label:staging”")
+    expect(rows.locator(".why")).to_have_count(0)
+
+
 def test_filters_are_folded_on_a_phone_and_open_on_a_desk(visits):
     page = visits.open("/tags")
     page.set_viewport_size(PHONE)
@@ -298,12 +325,6 @@ def test_a_search_that_fails_can_be_tried_again(visits):
     expect(page.locator("#heading")).to_contain_text("for “sql”")
     expect(page.locator("#found li").first).to_be_visible()
     visits.faults.clear()  # the browser logs the failure
-
-
-def test_nothing_is_found_and_a_tag_is_alike(visits):
-    page = visits.open("/search?q=xreviewxyz")
-    expect(page.locator("#heading")).to_have_text("No prompts for “xreviewxyz”")
-    expect(page.locator("#similar")).to_contain_text("review")
 
 
 def test_nothing_is_found(visits):

@@ -107,26 +107,26 @@ def test_a_site_without_searches_asks_for_none(static_visits):
 
 def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits):
     page = static_visits.open("/")
-    cases = [case for case in CASES if not case.tags]  # pages do not search among tags
     answers = page.evaluate(
         """async ([path, text, queries]) => {
             const { Catalogue } = await import(path);
             const catalogue = await Catalogue.read(new Blob([text]).stream());
-            return queries.map((q) => catalogue.search(q));
+            return queries.map(([q, tag]) => catalogue.page(q, 0, 50, { tag }));
         }""",
         [
             f"{BASE_PATH}/assets/catalogue.js",
             "\n".join(msgspec.json.encode(line).decode() for line in LINES),
-            [case.q for case in cases],
+            [[case.q, case.tags or None] for case in CASES],
         ],
     )
-    assert len(answers) == len(cases) > 20
-    for case, answer in zip(cases, answers, strict=True):
+    for case, answer in zip(CASES, answers, strict=True):
         found = [f"{repo['owner']}/{repo['name']}" for repo in answer["repos"]]
         corrected = {one["from"]: one["to"] for one in answer["corrected"] or ()} or None
         assert (found, answer["match"], corrected) == (
             case.found.split(), case.match, case.corrected
         ), case.q  # fmt: skip
+        without = [" ".join(one["without"]) for one in answer["matches"]]
+        assert without == (without if case.without is None else [*case.without]), case.q
 
 
 @pytest.mark.usefixtures("installed_tools")
@@ -152,7 +152,7 @@ def test_an_empty_catalogue(static_visits):
     answer = page.evaluate(read, path)
     assert (answer["repos"], answer["total"], answer["match"]) == ([], 0, "some")
     assert answer["corrected"] is None
-    assert answer["facets"] == {"tags": [], "owners": []}
+    assert answer["facets"] == {"tags": [], "owners": [], "labels": []}
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,24 @@ search like this on plain file hosts, by the server's rules.
 
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from builder.model.answers import CatalogueLine
 from builder.text.words import QUERY_WORDS_MAX
 
 
-def _line(repo_id: str, title: str, description: str, *tags: str, words: str = "") -> CatalogueLine:
+def _line(
+    repo_id: str, title: str, description: str, *tags: str, words: str = "", labels: str = ""
+) -> CatalogueLine:
     owner, name = repo_id.split("/")
-    return CatalogueLine(owner, name, title, description, [*tags], "1.0.0", "0" * 64, words)
+    line = CatalogueLine(owner, name, title, description, [*tags], "1.0.0", "0" * 64, words)
+    line.labels = labels.split() or UNSET
+    return line
 
 
 LINES = [
-    _line("ann/cold-email", "Cold email", "A first message to a customer.", "email", "sales"),
+    _line("ann/cold-email", "Cold email", "A first message to a customer.", "email", "sales",
+          labels="production staging"),
     _line("ann/digest", "Thread digest", "Sums up long email threads.", "email"),
     _line("ann/ice", "Ice cream maker", "Invents flavours, served cold."),
     _line("ann/prompt", "Improve a prompt", "Makes a prompt shorter and clearer."),
@@ -36,20 +43,24 @@ LINES = [
     _line("eve/parts", "Find types", "Sorts the node of a tree, a case of js, and a net."),
     _line("fay/mail-rules", "Sort mail", "Sorts an inbox by topics.", "mail"),
     _line("fay/arabic", "مراجعة الرسالة", "تدقيق النص بالكامل.", "writing"),
-    _line("fay/video", "Video storyboard", "Draws a video, scene by scene.", "video"),
+    _line("fay/video", "Video storyboard", "Draws a video, scene by scene.", "video",
+          labels="eu-west production"),
     _line("gus/scales", "F lesson", "Ten scales at school."),
     _line("eve/text", "Ledger", "Sums up a month.", words="c++ invoices quarterly"),
 ]  # fmt: skip
 
 
 class Case(NamedTuple):
-    """``found``: ids in order. ``corrected``: misspelled words and their corrections."""
+    """``found``: ids in order. ``corrected``: misspelled words and their corrections. ``without``:
+    the words that each of these repos lacks; None: not written down.
+    """
 
     q: str
     found: str
     match: str = "all"
     corrected: dict[str, str] | None = None
     tags: str = ""
+    without: tuple[str, ...] | None = None
 
 
 def _words(count: int) -> str:
@@ -59,8 +70,9 @@ def _words(count: int) -> str:
 
 CASES = [
     # A sentence finds the same as its keywords; a whole title or name comes first.
-    Case("write a cold email to a potential customer", "ann/cold-email", "some"),
-    Case("cold email", "ann/cold-email ann/digest ann/ice"),
+    Case("write a cold email to a potential customer", "ann/cold-email", "some",
+         without=("potential",)),
+    Case("cold email", "ann/cold-email ann/digest ann/ice", without=("", "cold", "email")),
     Case("email cold", "ann/cold-email ann/digest ann/ice"),
     Case("ann/cold-email", "ann/cold-email ann/digest ann/ice"),
     Case("Code review of a whole long pull request with tests", "cleo/review"),
@@ -84,12 +96,12 @@ CASES = [
     Case("slow quer", "bob/sql"),
     # Stop words and frequent words
     Case("improve", "ann/prompt"),
-    Case("improve the review", "bob/cv bob/sql cleo/review"),
+    Case("improve the review", "bob/cv bob/sql cleo/review", without=("", "", "")),
     Case("the who", "dan/the-who cleo/review"),
     Case("to me", "ann/cold-email cleo/cafe"),
     # Synonyms
     Case("CV", "bob/cv"),
-    Case("postgres", "bob/sql", "some"),
+    Case("postgres", "bob/sql", "some", without=("postgres",)),
     Case("film song", "dan/the-who", "some"),
     # Signs that carry meaning
     Case("c++", "eve/cpp eve/text"),
@@ -133,16 +145,30 @@ CASES = [
     Case("والد", "", "some"),
     # A corrected word finds nothing by itself beside words that match; short ones stay
     Case("sora video prompt", "fay/video", "some"),
-    Case("storybord mail", "fay/mail-rules", "some", corrected={"storybord": "storyboard"}),
+    Case("storybord mail", "fay/mail-rules", "some", corrected={"storybord": "storyboard"},
+         without=("storyboard",)),
     # Words that nothing has
     Case("marketting", "bob/campaign", corrected={"marketting": "marketing"}),
     Case("slwo markteing", "bob/campaign bob/sql", "some",
-         corrected={"slwo": "slow", "markteing": "marketing"}),
-    Case("xyzzy email", "ann/cold-email ann/digest", "some"),
+         corrected={"slwo": "slow", "markteing": "marketing"}, without=("slow", "marketing")),
+    Case("xyzzy email", "ann/cold-email ann/digest", "some", without=("xyzzy", "xyzzy")),
     Case("xyzzy", "", "some"),
     # The first different words count
     Case(f"{_words(QUERY_WORDS_MAX - 1)} {_words(QUERY_WORDS_MAX - 1)} cafe", "cleo/cafe", "some"),
     Case(f"{_words(QUERY_WORDS_MAX)} cafe", "", "some"),
+    # Labels as words, and as filters
+    Case("production", "ann/cold-email fay/video bob/campaign"),
+    Case("staging email", "ann/cold-email ann/digest"),
+    Case("video west", "fay/video"),
+    Case("label:production", "ann/cold-email fay/video"),
+    Case("LABEL:Production email", "ann/cold-email"),
+    Case("ｌａｂｅｌ：eu-west label:production", "fay/video"),
+    Case("a film label:production for me", "", "some"),
+    Case("label:staging", "ann/cold-email", tags="email"),
+    Case("label:nope", "", "some"),
+    Case("label: production", "ann/cold-email fay/video bob/campaign", "some"),
+    Case("label:production,", "ann/cold-email fay/video bob/campaign", "some"),
+    Case("xyzzy label:production", "", "some"),
     # Among the prompts with some tags
     Case("customer", "ann/cold-email bob/sales"),
     Case("customer", "ann/cold-email", tags="email,sales"),

@@ -1,27 +1,25 @@
-// Searches the catalogue as the server searches its index, for hosts that answer no queries. The shell
-// client does the same in client/search.py; tests hold both to one table. Limits on the work of a
-// query are the server's alone: here, each word is compared with all others.
+// Searches the catalogue by the server's rules, for hosts that answer no queries, as client/search.py
+// does; tests hold both to one table. Only the server limits the work of a query.
 
 // The build inserts the rules here: builder/search/rules.py.
 const RULES = {};
-const { VALUES, UNSPACED, MARKS } = RULES;
+const { VALUES, UNSPACED } = RULES;
 const STOP = new Set(RULES.STOP);
 const FREQUENT = new Set(RULES.FREQUENT);
 const SYNONYMS = new Map(Object.entries(RULES.SYNONYMS));
 const STEM_STEPS = RULES.STEM_STEPS.map((step) => new Map(Object.entries(step)));
-const RUN = `[${UNSPACED}][${UNSPACED}${MARKS}]*`;
+const RUN = `[${UNSPACED}][${UNSPACED}\\p{M}]*`;
 const LETTER = `(?![${UNSPACED}])[\\p{L}\\p{N}]`;
 const TOKEN = new RegExp(
-  `(${RUN})|${RULES.SIGNED}|${LETTER}(?:${LETTER}|[${MARKS}]|['’](?=${LETTER}))*`, "giu",
+  `(${RUN})|${RULES.SIGNED}|${LETTER}(?:${LETTER}|\\p{M}|['’](?=${LETTER}))*`, "giu",
 );
 const ASCII_TOKEN = new RegExp(`${RULES.SIGNED}|[a-z0-9]+(?:'[a-z0-9]+)*`, "g");
-const JOINED = new RegExp(RULES.JOINED, "g");
-const ARTICLE = new RegExp(RULES.ARTICLE);
-const SPOKEN = new RegExp(RULES.SPOKEN, "g");
+const [JOINED, ARTICLE, SPOKEN, LABELLED, MARKS] = ["JOINED", "ARTICLE", "SPOKEN", "LABELLED", "MARKS"]
+  .map((name) => new RegExp(RULES[name], "g"));
 const BEGINS_RUN = new RegExp(`^${RUN}`, "u");
 // A posting is the number of a repo times this, plus the value of the word's best place there.
 const POSTING = 32;
-// Of a larger catalogue, only the first repos are searched: 20,000 take about 5 MB to load, and 150 MB of memory.
+// The most repos that are searched: they take about 5 MB to load, and 150 MB of memory.
 const REPOS_MAX = 20_000;
 // A line, or a part of a longer one.
 const LINE = /[^\n]{1,160}(?!\S)|[^\n]{1,160}/g;
@@ -34,7 +32,7 @@ function wordsOf(text) {
 
 const isAscii = (text) => /^[\0-\x7f]*$/.test(text);
 
-/** Without accents, and with Unicode's case folding, as far as toLowerCase differs from it for scripts in use. */
+/** Without accents and case, as Unicode folds it in scripts in use. */
 function folded(text) {
   if (isAscii(text)) return text.toLowerCase();
   return text.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").normalize("NFC").toLowerCase()
@@ -113,30 +111,34 @@ function wordsMeant(text, targets) {
 }
 
 /** The fields of a repo with words of the query, and these words, as in the API; without its text. */
-function matchOf(repo, targets) {
-  const found = ["title", "name", "owner", "tags", "description"]
+function matchOf(repo, targets, without) {
+  const labels = repo.labels.filter((label) => wordsMeant(label, targets).length);
+  const found = ["title", "name", "owner", "tags", "labels", "description"]
     .map((field) => [field, wordsMeant([repo[field]].flat().join(" "), targets)]).filter(([, { length }]) => length);
   const words = [...new Set(found.flatMap(([, words]) => words))];
-  return { in: found.length ? found.map(([field]) => field) : ["text"], words, line: null, kind: repo.kind ?? "prompt" };
+  const places = found.length || !targets.length ? found.map(([field]) => field) : ["text"];
+  return { in: places, words, line: null, kind: repo.kind, labels, without };
 }
 
 /** The line with the most of the words, and these words. */
 function lineIn(text, targets) {
   let best = { words: [], line: null };
-  for (const [line] of text.matchAll(LINE)) {
+  for (const [part] of text.matchAll(LINE)) {
+    const line = part.replace(MARKS, "$1");
     const words = [...new Set(wordsMeant(line, targets))];
     if (words.length > best.words.length) best = { words, line };
   }
   return best;
 }
 
-/** The most frequent names, as in the API. */
-function facet(names) {
-  return [...Map.groupBy(names, (name) => name)].map(([name, { length }]) => ({ name, count: length }))
+/** The most frequent values of a field, as in the API. */
+function facet(repos, field) {
+  return [...Map.groupBy(repos.flatMap((repo) => repo[field]), (name) => name)]
+    .map(([name, { length }]) => ({ name, count: length }))
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, RULES.FACETS_MAX);
 }
 
-/** The number of letters to insert, drop, replace or swap with the next; above `most`, any number above it. */
+/** The letters to insert, drop, replace or swap with the next, or any number above `most`. */
 function edits(one, other, most) {
   let at = 0;
   while (at < one.length && one[at] === other[at]) at++;
@@ -173,10 +175,10 @@ export class Catalogue {
     return catalogue;
   }
 
-  #add(repo) {
+  #add(line) {
+    const { owner, name, title } = line;
+    const repo = { labels: [], kind: "prompt", ...line, id: `${owner}/${name}` };
     const number = this.repos.push(repo) - 1;
-    const { owner, name, title } = repo;
-    repo.id = `${owner}/${name}`;
     for (const whole of new Set([title, name, repo.id].map(wholeOf))) push(this.#wholes, whole, number);
     const titled = wordsOf(`${title} ${name}`);
     const telling = new Set(titled.map(({ stem }) => stem).filter((stem) => !STOP.has(stem)));
@@ -185,7 +187,7 @@ export class Catalogue {
     for (const [value, words] of [
       [isShort ? VALUES.short_title : VALUES.title, titled],
       [VALUES.tags, wordsOf(repo.tags.join(" "))],
-      [VALUES.description, wordsOf(`${repo.description}\n${repo.words ?? ""}`)],
+      [VALUES.description, wordsOf([repo.description, repo.words, ...repo.labels].join(" "))],
       [VALUES.text, wordsOf(owner)],
     ]) {
       for (const word of words) {
@@ -196,10 +198,14 @@ export class Catalogue {
     }
   }
 
-  /** The matching repos, best first; `match`, `corrected` and `facets` as in the API. */
-  search(q, tags = [], owner = "") {
-    const { targets, corrected, isComplete } = this.#plan(q);
-    const needed = targets.reduce((sum, target) => sum + target.weight, 0);
+  /** The matching repos, best first, and the words that one lacks; the rest as in the API. */
+  search(q, { tag, owner } = {}) {
+    const tags = tag?.split(",") ?? [];
+    const plain = folded(q);
+    const labels = [...new Set([...plain.matchAll(LABELLED)].map(([, label]) => label))];
+    if (labels.length) q = plain.replace(LABELLED, " ");
+    const { targets, corrected, unknown } = this.#plan(q);
+    const needed = targets.reduce((sum, target) => sum + target.weight, 0) || unknown.length;
     const found = this.repos.map((repo) => ({ repo, weight: 0, score: 0 }));
     for (const target of targets) {
       for (const [number, value] of this.#values(target)) {
@@ -207,31 +213,35 @@ export class Catalogue {
         found[number].score += Math.floor(target.rarity * value);
       }
     }
-    for (const number of this.#wholes.get(wholeOf(q)) ?? []) found[number].score += RULES.WHOLE_SCORE;
-    const best = found.filter(({ repo, weight, score }) => (
-      score && weight >= needed / 2 && tags.every((tag) => repo.tags.includes(tag)) && (!owner || repo.owner === owner)
-    )).sort((a, b) => b.score - a.score || (a.repo.id < b.repo.id ? -1 : 1));
-    const repos = best.map(({ repo }) => repo);
-    const first = this.repos.indexOf(repos[0]);
-    const isAll = isComplete && repos.length && targets.every(
-      ({ stems, ...target }) => !target.weight || this.#values({ ...target, stems: [stems[0]] }).has(first),
-    );
-    const facets = { tags: facet(repos.flatMap((repo) => repo.tags)), owners: facet(repos.map((repo) => repo.owner)) };
-    return { repos, targets, facets, match: isAll ? "all" : "some", corrected: corrected.length ? corrected : null };
+    for (const number of (needed && this.#wholes.get(wholeOf(q))) || []) found[number].score += RULES.WHOLE_SCORE;
+    const repos = found.filter(({ repo, weight }) => (
+      weight >= needed / 2 && (!owner || repo.owner === owner)
+        && tags.every((tag) => repo.tags.includes(tag)) && labels.every((label) => repo.labels.includes(label))
+    )).sort((a, b) => b.score - a.score || (a.repo.id < b.repo.id ? -1 : 1)).map(({ repo }) => repo);
+    const weighty = targets.filter(({ weight }) => weight)
+      .map((one) => ({ ...one, having: this.#values({ ...one, stems: [one.stems[0]] }) }));
+    const lacks = (repo) => [
+      ...weighty.filter(({ having }) => !having.has(this.repos.indexOf(repo))).map(({ surface }) => surface), ...unknown,
+    ];
+    return {
+      repos, lacks, targets: weighty,
+      facets: { tags: facet(repos, "tags"), owners: facet(repos, "owner"), labels: facet(repos, "labels") },
+      match: repos.length && !lacks(repos[0]).length ? "all" : "some",
+      corrected: corrected.length ? corrected : null, label: labels.join(),
+    };
   }
 
   /** A part of the results, and what a page says of them. `lineIn` finds the best line of a text. */
-  page(q, start, count, { tag, owner }) {
-    const { repos, targets, ...rest } = this.search(q, tag?.split(","), owner);
-    const weighty = targets.filter((target) => target.weight);
+  page(q, start, count, filters) {
+    const { repos, targets, lacks, ...rest } = this.search(q, filters);
     const shown = repos.slice(start, start + count);
     return {
       ...rest, repos: shown, total: repos.length,
-      matches: shown.map((repo) => matchOf(repo, weighty)),
-      lineIn: (text) => lineIn(text, weighty),
+      matches: shown.map((repo) => matchOf(repo, targets, lacks(repo))),
+      lineIn: (text) => lineIn(text, targets),
       partly: this.isCut
-        ? `This hub is too large for a search in the browser: it searches only ${this.repos.length.toLocaleString("en")} prompts.`
-        : "This host searches titles, descriptions, tags and some words of each text.",
+        ? `A browser searches only ${this.repos.length.toLocaleString("en")} prompts of this hub.`
+        : "This host searches titles, descriptions, tags, labels and some words of each text.",
     };
   }
 
@@ -248,7 +258,7 @@ export class Catalogue {
         const value = posting % POSTING;
         if (at === 0) raise(own, number, value);
         else if (at > 0) raise(best, number, value * RULES.SYNONYM_SHARE);
-        else raise(best, number, isShort && value >= VALUES.title ? RULES.BEGINNING_VALUE : RULES.BEGINNING_ELSEWHERE_VALUE);
+        else raise(best, number, RULES[isShort && value >= VALUES.title ? "BEGINNING_VALUE" : "BEGINNING_ELSEWHERE_VALUE"]);
         if (surface === written) raise(exact, number, value >= VALUES.title ? 2 : 1);
       }
     }
@@ -260,7 +270,7 @@ export class Catalogue {
     return this.#values({ stems: [stem], prefix: "" }).size;
   }
 
-  /** The targets, the corrected words, and true if no word is left out. */
+  /** The targets, and the words that are corrected or unknown. */
   #plan(q) {
     const all = queryWords(q);
     const content = [queryWords(folded(q).replace(SPOKEN, " ")), all].map(
@@ -276,8 +286,7 @@ export class Catalogue {
       const target = { stems: [stem, ...(SYNONYMS.get(stem) ?? [])], prefix: begins ? surface : "", surface };
       return { ...target, count: this.#count(stem) || this.#values(target).size };
     });
-    const isKnown = targets.some(({ count }) => count);
-    const least = isKnown ? RULES.CORRECTED_BESIDE_LETTERS_MIN : RULES.CORRECTED_LETTERS_MIN;
+    const least = RULES[targets.some(({ count }) => count) ? "CORRECTED_BESIDE_LETTERS_MIN" : "CORRECTED_LETTERS_MIN"];
     for (const target of targets) {
       const from = target.surface;
       if (target.count || corrected.length >= RULES.CORRECTED_MAX || from.length < least) continue;
@@ -287,8 +296,8 @@ export class Catalogue {
       const { stem } = wordOf(to);
       Object.assign(target, { stems: [stem], prefix: "", surface: to, isCorrected: true, count: this.#count(stem) });
     }
-    const known = targets.filter(({ count }) => count);
-    return { targets: this.#weigh(known), corrected, isComplete: known.length === telling.length };
+    const unknown = targets.filter(({ count }) => !count).map(({ surface }) => surface);
+    return { targets: this.#weigh(targets.filter(({ count }) => count)), corrected, unknown };
   }
 
   #weigh(targets) {
@@ -324,8 +333,7 @@ export class Catalogue {
     const [a, b, c] = surface; // at most one edit in the first letters
     const similar = new RegExp(`^(?:.?${a}${b}|${b}${a}|.?${b}${c}|${a}.?${c}|${a}.${b})`);
     const [best] = others
-      .filter((other) => similar.test(other) && Math.abs(other.length - surface.length) <= most)
-      .map((other) => ({ other, distance: edits(surface, other, most) }))
+      .filter((other) => similar.test(other)).map((other) => ({ other, distance: edits(surface, other, most) }))
       .filter(({ distance }) => distance <= most)
       .map((one) => ({ ...one, count: this.#count(wordOf(one.other).stem) }))
       .sort((a, b) => a.distance - b.distance || b.count - a.count || (a.other < b.other ? -1 : 1));

@@ -1,20 +1,20 @@
 // The results of a search, with filters; and prompts where nothing is found.
 
 import {
-  SHOWN_AT_ONCE, aboutOf, addressOf, answerTo, field, get, marked, pageOf, queries, root, search, showBy, status,
+  SHOWN_AT_ONCE, aboutOf, addressOf, answerTo, field, get, isChord, marked, pageOf, queries, root, search, showBy, status,
 } from "./search.js";
 import { byId, element } from "./site.js";
 
 const LATE_MS = 400;
 const SUGGESTED = 3;
 const LIKENESS_MIN = 0.5;
-// Without the service: texts read for a line, and how much of each.
+// Without the service: texts read for a line, and the part of each.
 const TEXTS_READ = 10;
 const TEXT_BYTES_MAX = 16_384;
 const SIGNS = { prompt: "{}", skill: "/", chat: "“”" };
 
-const [found, heading, told, chosen, facets, more, instead, tips, similar, suggested, which] =
-  ["found", "heading", "told", "chosen", "facets", "more", "instead", "tips", "similar", "suggested", "which"].map(byId);
+const [found, heading, told, chosen, facets, more, instead, tips, suggested, which] =
+  ["found", "heading", "told", "chosen", "facets", "more", "instead", "tips", "suggested", "which"].map(byId);
 const title = document.title;
 const hint = told?.textContent;
 let filters = {}; // the tags, with commas, and the owner in the address
@@ -38,8 +38,7 @@ function startResults() {
 /** The arrow keys go from the field through the results. */
 function stepThroughResults(event) {
   const stops = [field, ...found.querySelectorAll("h3 a")];
-  const hasOther = event.isComposing || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
-  const step = !hasOther && { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const step = !event.shiftKey && !isChord(event) && { ArrowDown: 1, ArrowUp: -1 }[event.key];
   const at = stops.indexOf(document.activeElement);
   if (!step || at < 0 || !stops[at + step]) return;
   event.preventDefault();
@@ -56,7 +55,7 @@ function readAddress() {
 /** A link to a filter changes the address and searches again, without a new page. */
 function onFilter(event) {
   const link = event.target.closest("#chosen a, #facets a");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!link || event.shiftKey || isChord(event)) return;
   event.preventDefault();
   history.pushState(null, "", link.href);
   readAddress();
@@ -83,10 +82,10 @@ async function update() {
   showFilters(q, answer);
   instead.hidden = total > 0 || Boolean(failure);
   tips.hidden = !q;
-  if (!instead.hidden) showInstead(q);
+  if (!instead.hidden) showRows("/new.html");
 }
 
-/** Adds rows to the list. On hosts without the service, lines of texts follow later. */
+/** Adds rows to the list. Without the service, lines of texts follow later. */
 function append({ repos, matches, total, lineIn }) {
   const rows = repos.map((repo, at) => row(repo, matches[at]));
   found.append(...rows);
@@ -127,29 +126,31 @@ async function showMore() {
   found.children[shown]?.querySelector("a").focus();
 }
 
-/** Links that take a filter off or add one. */
-function showFilters(q, { total, facets: { tags = [], owners = [] } = {} }) {
-  const link = (text, key, names, className = "") => (
-    element("a", { className, href: addressOf(q, { ...filters, [key]: names.join(",") }) }, text)
-  );
-  chosen.replaceChildren(...Object.entries(filters).flatMap(([key, given]) => (
-    given.split(",").map((name, at, names) => (
-      element("li", {}, link(`${key} ${name} ×`, key, names.toSpliced(at, 1), "label"))
-    ))
-  )));
+/** Links that take a filter off or add one. Labels are words of the query. */
+function showFilters(q, { total, label = "", facets: { tags = [], labels = [], owners = [] } = {} }) {
+  const given = { ...filters, label };
+  const namesOf = (key) => given[key]?.split(",").filter(Boolean) ?? [];
+  const worded = (names) => names.map((name) => `label:${name}`);
+  const others = q.split(/\s+/)
+    .filter((word) => !worded(namesOf("label")).includes(word.normalize("NFKC").toLowerCase()));
+  const link = (text, key, names, className = "") => element("a", {
+    className, href: key === "label" ? addressOf([...others, ...worded(names)].join(" "), filters)
+      : addressOf(q, { ...filters, [key]: names.join(",") }),
+  }, text);
+  chosen.replaceChildren(...Object.keys(given).flatMap((key) => namesOf(key).map((name, at, names) => (
+    element("li", {}, link(`${key} ${name} ×`, key, names.toSpliced(at, 1), "label"))
+  ))));
   chosen.hidden = !chosen.children.length;
-  const group = (heading, key, names, others) => {
+  const groups = Object.entries({ Tag: tags, Label: labels, Owner: owners }).flatMap(([heading, names]) => {
+    const key = heading.toLowerCase();
     const items = names.filter(({ count }) => count < total).map(({ name, count }) => element(
-      "li", {}, link(name, key, [...others, name]),
+      "li", {}, link(name, key, key === "owner" ? [name] : [...namesOf(key), name]),
       element("span", { className: "soft" }, count.toLocaleString("en")),
     ));
     return items.length ? [element("h2", {}, heading), element("ul", { className: "names" }, ...items)] : [];
-  };
-  const groups = [
-    ...group("Tags", "tag", tags, filters.tag?.split(",") ?? []), ...group("Owners", "owner", owners, []),
-  ];
+  });
   facets.replaceChildren(facets.firstElementChild, ...groups);
-  facets.hidden = !groups.length;
+  facets.parentNode.hidden = !groups.length;
 }
 
 /** A repo as in the pages of lists, with what matched; a line of the catalogue has no times. */
@@ -163,6 +164,7 @@ function row(repo, match) {
     element("h3", { dir: "auto" }, element("a", { href: pageOf(repo) }, ...marked(name, match.words))),
     element("p", { className: "path" }, element("a", { href: `${root}/${owner}` }, ...marked(owner, words)), "/", ...marked(repo.name, words)),
     why(repo, match),
+    match.without?.length ? element("p", { className: "meta" }, `Without: ${match.without.join(", ")}`) : "",
     element(
       "p", { className: "end" }, element("code", {}, repo.latest_version), at ? element("time", { dateTime: at }, day(at)) : "",
       pulls ? element("span", {}, `${pulls.toLocaleString("en")} pull${pulls === 1 ? "" : "s"}`) : "",
@@ -173,38 +175,24 @@ function row(repo, match) {
 /** As elsewhere: 28 Nov 2026. */
 const day = (time) => new Date(time).toUTCString().slice(5, 16).replace(/^0/, "");
 
-/** The page of a prompt, at a line: browsers look for its longest part without Markdown's marks. */
+/** The page of a prompt, at a line: browsers look for its longest part without marks. */
 function linkTo(repo, line) {
-  const parts = line.split(/[…*_`{}[\]<>#|\\]+/).map((part) => part.replace(/^[^\p{L}\p{N}]+/u, "").trim());
-  const longest = parts.reduce((one, other) => (other.length > one.length ? other : one));
-  return `${pageOf(repo)}#:~:text=${encodeURIComponent(longest).replaceAll("-", "%2D")}`;
+  const [longest] = line.match(/[\p{L}\p{N}][^…*_`{}[\]<>#|\\]*/gu).sort((one, other) => other.length - one.length);
+  return `${pageOf(repo)}#:~:text=${encodeURIComponent(longest.trim()).replaceAll("-", "%2D")}`;
 }
 
-/** The reason, where the title does not show it: line or tags, else the description. */
-function why(repo, { in: places, words, line }) {
+/** The reason, where the title does not show it: line, tags or labels, else the description. */
+function why(repo, { in: places, words, line, labels = [] }) {
   const tags = places.includes("title") ? [] : repo.tags.filter((tag) => marked(tag, words).length > 1);
   const text = line ?? (places[0] === "text" ? "Found in the text." : "");
-  if (!text && !tags.length) return element("p", { className: "about", dir: "auto" }, ...marked(aboutOf(repo), words));
-  const reason = marked(text || tags.join(", "), words);
+  const [kind, told] = Object.entries({ text, tag: tags.join(", "), label: labels.join(", ") }).find(([, one]) => one)
+    ?? ["", aboutOf(repo)];
+  const reason = marked(told, words);
+  if (!kind) return element("p", { className: "about", dir: "auto" }, ...reason);
   return element(
-    "dl", { className: "why" }, element("dt", {}, text ? "text" : "tag"),
+    "dl", { className: "why" }, element("dt", {}, kind),
     element("dd", { dir: "auto" }, ...(line ? [element("a", { href: linkTo(repo, line) }, ...reason)] : reason)),
   );
-}
-
-/** Where nothing is found: tags like the words, and new prompts. */
-async function showInstead(q) {
-  similar.hidden = true;
-  showRows("/new.html");
-  const answer = q && await load("/api/v1/tags.json");
-  if (!answer) return;
-  const words = q.toLowerCase().split(/\s+/);
-  const near = mostAlike((await answer.json()).data, ({ name }) => Math.max(...words.map((word) => likeness(word, name))));
-  if (field.value.trim() !== q) return;
-  similar.hidden = !near.length;
-  similar.replaceChildren("Try the tags ", ...near.flatMap(({ name }, at) => (
-    [at ? ", " : "", element("a", { href: `${root}/tags/${name}` }, name)]
-  )), ".");
 }
 
 /** Suggests the first prompts of a page, once. */
@@ -227,10 +215,12 @@ async function showSimilar() {
   place?.replaceChildren(wrong);
   const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
   const { repos, matches } = words && queries !== undefined ? await search(words, 1, {}) : { repos: [] };
-  const near = mostAlike(repos, ({ owner, name }) => (
-    // One owner's prompts are not alike for that.
+  // One owner's prompts are not alike for that.
+  const degreeOf = ({ owner, name }) => (
     wrong.startsWith(`${owner}/`) ? likeness(wrong.slice(owner.length + 1), name) : likeness(wrong, `${owner}/${name}`)
-  ));
+  );
+  const near = repos.filter((one) => degreeOf(one) >= LIKENESS_MIN)
+    .sort((one, other) => degreeOf(other) - degreeOf(one)).slice(0, SUGGESTED);
   suggested.replaceChildren(...near.map((repo) => (
     row(repo, { in: [], words: [], kind: matches[repos.indexOf(repo)].kind })
   )));
@@ -243,12 +233,6 @@ async function showSimilar() {
   }
   instead.hidden = !suggested.children.length;
   if (place) field.value ||= words;
-}
-
-/** The most alike first. */
-function mostAlike(all, degreeOf) {
-  return all.filter((one) => degreeOf(one) >= LIKENESS_MIN)
-    .sort((one, other) => degreeOf(other) - degreeOf(one)).slice(0, SUGGESTED);
 }
 
 /** From 0 to 1: Dice's coefficient of pairs of letters. */

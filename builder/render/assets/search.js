@@ -1,8 +1,5 @@
-// On every page: search as you type, with suggestions below the field. On /search, results.js shows
-// the whole list instead.
-//
-// It queries the host; the answer shows if the host understood. On other hosts, catalogue.js
-// searches the catalogue, a file with some words of each text.
+// On every page: search as you type, with suggestions below the field; on /search, the whole list (results.js).
+// If the host's answer shows that it ignored the query, catalogue.js searches the catalogue.
 
 import { byId, element } from "./site.js";
 
@@ -36,7 +33,7 @@ field.form.addEventListener("focusout", (event) => {
 document.addEventListener("keydown", (event) => {
   // Outside a shadow root, the target of an event in it is its host.
   const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable]");
-  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  if (event.key === "/" && !typing && !isChord(event)) {
     event.preventDefault();
     field.focus();
     field.select();
@@ -48,9 +45,13 @@ export function showBy(other) {
   update = other;
 }
 
+/** True if a key is part of another command, or of a word that an input method composes. */
+export function isChord({ altKey, ctrlKey, isComposing, metaKey }) {
+  return altKey || ctrlKey || isComposing || metaKey;
+}
+
 function onKey(event) {
-  // While an input method composes a word, the keys are its own.
-  if (event.isComposing || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (isChord(event)) return;
   const options = optionsShown();
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && options.length) {
@@ -110,8 +111,7 @@ function suggest({ repos, matches, total, facets: { tags = [], owners = [] } = {
   select(-1);
 }
 
-/** The answer to a query, with its number of results in words and notes on them; nothing if another
- * query follows meanwhile. */
+/** The answer to a query, with its count and notes in words; null if another query follows meanwhile. */
 export async function answerTo(q, filters = {}) {
   const turn = ++asked;
   const answer = q ? await search(q, 1, filters) : { repos: [], total: 0 };
@@ -128,8 +128,7 @@ export async function answerTo(q, filters = {}) {
   return { ...answer, count, notes };
 }
 
-/** One page of the matching repos, the total, and the rest as in the API's `meta`; or no repos, and
- * the `failure` that says why. */
+/** A page of repos, with their total and the rest as in the API's `meta`; or none, and the `failure`. */
 export async function search(q, page, filters) {
   try {
     return await ask(q, page, filters);
@@ -183,8 +182,7 @@ async function fetchCatalogue() {
   return Catalogue.read(answer.body);
 }
 
-/** A text, with these words marked. Letters around a word would make it another one, but not in
- * scripts without spaces. */
+/** A text, with these words marked: whole words, except in scripts without spaces. */
 export function marked(text, words) {
   const patterns = [...words].sort((one, other) => other.length - one.length).map((word) => {
     const pattern = word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");

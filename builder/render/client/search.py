@@ -22,12 +22,14 @@ STEM_STEPS = [
     for step in RULES["STEM_STEPS"]
 ]
 SUFFIX_CHARS_MAX = max(len(suffix) for step in STEM_STEPS for suffix in step)
-RUN = "[{UNSPACED}][{UNSPACED}{MARKS}]*".format_map(RULES)
+RUN = "[{UNSPACED}][{UNSPACED}{COMBINING}]*".format_map(RULES)
 LETTER = r"[^\W_{UNSPACED}]".format_map(RULES)
-TOKEN = re.compile("({0})|{SIGNED}|{1}(?:{1}|[{MARKS}]|['’](?={1}))*".format(RUN, LETTER, **RULES))
+PART = r"{0}|[{COMBINING}]|['’](?={0})".format(LETTER, **RULES)
+TOKEN = re.compile("({0})|{SIGNED}|{1}(?:{2})*".format(RUN, LETTER, PART, **RULES))
 ASCII_TOKEN = re.compile(RULES["SIGNED"] + "|[a-z0-9]+(?:'[a-z0-9]+)*")
 JOINED = re.compile(RULES["JOINED"])
 ARTICLE, SPOKEN = re.compile(RULES["ARTICLE"]), re.compile(RULES["SPOKEN"])
+LABELLED = re.compile(RULES["LABELLED"])
 # A posting is the number of a repo times this, plus the value of the word's best place there.
 POSTING = 32
 
@@ -156,30 +158,37 @@ class Catalogue:
         title = tokens(repo["title"] + " " + repo["name"])
         is_short = len(set(map(stem_of, title)) - STOP) <= RULES["SHORT_TITLE_WORDS_MAX"]
         best = dict.fromkeys(tokens(repo["owner"]), VALUES["text"])
-        described = tokens(repo["description"]) + tokens(repo.get("words", ""))
-        best.update(dict.fromkeys(described, VALUES["description"]))
+        described = " ".join([repo["description"], repo.get("words", ""), *repo.get("labels", ())])
+        best.update(dict.fromkeys(tokens(described), VALUES["description"]))
         best.update(dict.fromkeys(tokens(" ".join(repo["tags"])), VALUES["tags"]))
         best.update(dict.fromkeys(title, VALUES["short_title" if is_short else "title"]))
         for token, value in best.items():
             self.postings[token].append(number * POSTING + value)
 
     def search(self, q: str, tags: set[str]) -> tuple[list[dict], dict]:
-        """The matching repos, best first; `match` and `corrected` as in the API."""
+        """The matching repos, best first; `match`, `corrected` and `label` as in the API."""
+        plain = folded(q)
+        labels = list(dict.fromkeys(LABELLED.findall(plain)))[: RULES["QUERY_WORDS_MAX"]]
+        q = LABELLED.sub(" ", plain) if labels else q
         targets, corrected, is_complete = self._plan(q)
         needed = sum(target.weight for target in targets)
         values = [self._values(target) for target in targets]
         scores: dict[int, float] = {}
-        for number in set().union(*values):
+        for number in set().union(*values) if query_words(q) else range(len(self.repos)):
+            repo = self.repos[number]
             has = [(one, value[number]) for one, value in zip(targets, values) if number in value]
             weight = sum(target.weight for target, _ in has)
-            if tags <= set(self.repos[number]["tags"]) and weight >= needed / 2:
+            is_in = tags <= set(repo["tags"]) and set(labels) <= set(repo.get("labels", ()))
+            if is_in and weight >= needed / 2:
                 scores[number] = sum(int(target.rarity * value) for target, value in has)
-        for number in self._wholes(q, targets, scores):
+        for number in self._wholes(q, targets, scores) if needed else ():
             scores[number] += RULES["WHOLE_SCORE"]
         found = sorted(scores, key=lambda one: (-scores[one], self._id(one)))
         strict = [one._replace(stems=one.stems[:1]) for one in targets if one.weight]
         has_all = is_complete and found and all(found[0] in self._values(one) for one in strict)
         meta = {"match": "all" if has_all else "some", "corrected": corrected or None}
+        if labels:
+            meta["label"] = ",".join(labels)
         return [self.repos[number] for number in found], meta
 
     def _id(self, number: int) -> str:

@@ -229,10 +229,10 @@ class Repos(Table):
         found = self._rows("id", f"id IN ({', '.join('?' * len(ids))})", ids)
         return [found[repo_id][0] for repo_id in ids if repo_id in found]
 
-    def kinds_of(self, ids: list[str]) -> dict[str, str]:
-        """The kind of each of these repos, by id."""
+    def lines(self, ids: list[str]) -> dict[str, bytes]:
+        """The line in the catalogue of each of these repos, by id."""
         where = f"WHERE id IN ({', '.join('?' * len(ids))})"
-        return dict(self._db.execute(f"SELECT id, kind FROM repo {where}", ids))
+        return dict(self._db.execute(f"SELECT id, line FROM repo {where}", ids))
 
     def _rows(
         self, column: str, where: str, values: Sequence[object]

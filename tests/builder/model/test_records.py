@@ -151,8 +151,10 @@ KEYS = {
     answers.Tag: "name count",
     answers.User: "handle name bio url joined_at repos_count pulls kind repos",
     records.Variable: "name description type required default example enum",
-    answers.ListMeta: "page pages total page_size sort tag q owner match corrected matches facets",
-    answers.CatalogueLine: "owner name title description tags latest_version sha256 words kind",
+    answers.ListMeta: "page pages total page_size sort tag q owner label match corrected matches "
+    "facets",
+    answers.CatalogueLine: "owner name title description tags latest_version sha256 words kind "
+    "labels",
     answers.ErrorEnvelope: "error",
     answers.ErrorDetail: "field message",
 }

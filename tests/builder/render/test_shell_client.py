@@ -32,7 +32,7 @@ def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(sma
     assert at == len(site[RELEASE])
     assert search_program(search_rules()) in site[RELEASE]
     assert search_rules().encode() in site[RELEASE]
-    assert search_rules().encode() in site["assets/catalogue.js"]
+    assert b'"STOP":["a",' in site["assets/catalogue.js"]
     digest = hashlib.sha256(site[RELEASE]).hexdigest()
     assert site[f"{RELEASE}.sha256"] == f"{digest}  hub\n".encode()
 

@@ -10,7 +10,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.search.queries import Queries
 from tests.builder.search.asking import load_repos
-from tests.support.catalogues import moment, settings_in, write_version
+from tests.support.catalogues import moment, settings_in, write_label, write_version
 from tests.support.servers import SAMPLE
 
 
@@ -37,6 +37,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Queries, li
                 settings.content, f"bulk{number % 3}", f"n{number}", "1.1.0", text + "\n",
                 tags=tags, published_at=moment(1000 + number % 3),
             )  # fmt: skip
+    for repo in ("bulk0/n0", "bulk0/n30", "bulk1/n10"):
+        write_label(settings.content, repo, 1, "eu-west", "1.0.0")
     build(settings)
     queries = Queries(settings)
     yield queries, load_repos(Path(settings.content))

@@ -27,6 +27,9 @@ class Model:
     def holders(self, target: Target) -> int:
         return sum(value_of(entry, target) > 0 for entry in self.entries.values())
 
+    def having(self, target: Target, among: list[str]) -> set[str]:
+        return {one for one in among if value_of(self.entries[one], target)}
+
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         return [word for word in self.words if word.startswith(prefix)][:limit]
 
@@ -45,13 +48,14 @@ class Model:
         found = [self.entries[one] for one in self.scores(plan, scope)]
         tags = Counter(tag for entry in found for tag in entry.tags)
         owners = Counter(entry.owner for entry in found)
+        labels = Counter(label for entry in found for label in entry.labels)
         return Facets(
             *(
                 [
                     Facet(name, count)
                     for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
                 ]
-                for counts in (tags, owners)
+                for counts in (tags, owners, labels)
             )
         )
 
@@ -61,10 +65,11 @@ class Model:
             values = [value_of(entry, target) for target in plan.targets]
             weights = [one.weight for one, value in zip(plan.targets, values, strict=True) if value]
             is_in_scope = set(scope.tags) <= set(entry.tags) and scope.owner in (None, entry.owner)
-            if plan.targets and sum(weights) >= plan.needed and is_in_scope:
+            is_in_scope &= set(scope.labels) <= set(entry.labels)
+            if sum(weights) >= plan.needed and is_in_scope:
                 parts = zip(plan.targets, values, strict=True)
                 found[entry.id] = sum(int(target.rarity * value) for target, value in parts)
-                found[entry.id] += WHOLE_SCORE * (plan.whole in entry.whole)
+                found[entry.id] += WHOLE_SCORE * (plan.whole in entry.whole - {""})
         return found
 
 

@@ -23,8 +23,7 @@ from builder.search import engine as engine_module
 from builder.search import with_tantivy, with_whoosh
 from builder.search.engine import Engine, Reader, engine_named
 from builder.search.entries import LONG_TEXT_CHARS, Entry, entry_of
-from builder.search.plan import RepoFilter, make_plan, strict
-from builder.text import words
+from builder.search.plan import RepoFilter, lacking, make_plan, parse_query
 from tests.builder.search.model import Model
 from tests.support.depth import searching, some_of
 from tests.support.searches import CASES, LINES
@@ -36,6 +35,7 @@ resume cv commercial com prompt improve idea 短视频脚本 视频 脚本
 """.split()
 OWNERS = ["ann", "bob", "story-club"]
 TAGS = ["sql", "poetry", "code"]
+LABELS = ["story", "eu-west", "v2.beta_1"]
 
 _words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 
@@ -47,6 +47,7 @@ def entries(draw: st.DrawFn) -> Entry:
     text = draw(_words) + draw(st.sampled_from(["", " far" * LONG_TEXT_CHARS]))
     tags = draw(st.lists(st.sampled_from(TAGS), unique=True))
     line = CatalogueLine(owner, name, draw(_words), draw(_words), tags, "1.0.0", "", "")
+    line.labels = draw(st.lists(st.sampled_from(LABELS), unique=True))
     # Times before 1970 and pulls without end are orders, too.
     values = st.sampled_from([-(2**40), -1, 0, 1, 2**62])
     order = {sort: draw(values) for sort in SORTS}
@@ -58,13 +59,27 @@ _queries = st.one_of(
     st.lists(st.sampled_from(WORDS).map(lambda word: word[:3]), min_size=1, max_size=3).map(
         " ".join
     ),
-    st.sampled_from(["ann/one", "story club", "reviwer", "stroies", "pomes", "the to", "zzzz"]),
+    st.sampled_from(
+        [
+            "",
+            *LABELS,
+            "west",
+            "ann/one",
+            "story club",
+            "reviwer",
+            "stroies",
+            "pomes",
+            "the to",
+            "zzzz",
+        ]
+    ),
     st.text(max_size=20),
-).filter(words.query_words)
+)
 _scopes = st.builds(
     RepoFilter,
     st.lists(st.sampled_from(TAGS), max_size=2, unique=True).map(tuple),
     st.sampled_from([None, *OWNERS, "nobody"]),
+    st.lists(st.sampled_from([*LABELS, "west"]), max_size=2, unique=True).map(tuple),
 )
 
 
@@ -90,19 +105,16 @@ def opened(engine: Engine, folder: str) -> Iterator[Reader]:
 def check_same(reader: Reader, model: Model, q: str, scope: RepoFilter) -> None:
     plan = make_plan(q, model)
     assert make_plan(q, reader) == plan
-    for one in (plan, strict(plan)):
-        expected = model.best(one, scope, 0, 100)
-        assert reader.total(one, scope) == len(expected)
-        assert reader.find(one, scope, 0, 100) == (expected, len(expected))
-        for at in range(len(expected)):
-            assert reader.find(one, scope, at, 1) == (expected[at : at + 1], len(expected))
-        assert reader.facets(one, scope) == model.facets(one, scope)
-        assert [repo for repo in model.entries if reader.has(repo, one)] == [
-            repo for repo in model.entries if repo in model.scores(one, RepoFilter())
-        ]
-        for sort in SORTS:
-            in_order = model.best(one, scope, 0, 100, sort)
-            assert reader.find(one, scope, 0, 100, sort) == (in_order, len(expected))
+    expected = model.best(plan, scope, 0, 100)
+    assert reader.total(plan, scope) == len(expected)
+    assert reader.find(plan, scope, 0, 100) == (expected, len(expected))
+    for at in range(len(expected)):
+        assert reader.find(plan, scope, at, 1) == (expected[at : at + 1], len(expected))
+    assert reader.facets(plan, scope) == model.facets(plan, scope)
+    assert lacking(plan, expected, reader) == lacking(plan, expected, model)
+    for sort in SORTS:
+        in_order = model.best(plan, scope, 0, 100, sort)
+        assert reader.find(plan, scope, 0, 100, sort) == (in_order, len(expected))
 
 
 @searching(25)
@@ -143,10 +155,11 @@ def test_engine_finds_the_cases(engine, folder):
     model = Model(entries)
     with opened(engine, folder) as reader:
         for case in CASES:
-            tags = tuple(filter(None, case.tags.split(",")))
-            check_same(reader, model, case.q, RepoFilter(tags))
-            plan = make_plan(case.q, reader)
-            assert {*reader.find(plan, RepoFilter(tags), 0, 100).ids} == {*case.found.split()}
+            labels, text = parse_query(case.q)
+            scope = RepoFilter(tuple(filter(None, case.tags.split(","))), None, labels)
+            check_same(reader, model, text, scope)
+            found = reader.find(make_plan(text, reader), scope, 0, 100)
+            assert {*found.ids} == {*case.found.split()}
 
 
 def test_facets_of_more_names_than_are_counted(engine, folder, monkeypatch):
@@ -163,7 +176,7 @@ def test_facets_of_more_names_than_are_counted(engine, folder, monkeypatch):
     engine.write(folder, entries, [])
     with opened(engine, folder) as reader:
         found = reader.facets(make_plan("story", reader), RepoFilter())
-    assert found == Facets([], [Facet("o00", 3), Facet("o01", 3), Facet("o05", 2)])
+    assert found == Facets([], [Facet("o00", 3), Facet("o01", 3), Facet("o05", 2)], [])
 
 
 def many_entries(count: int, seed: int) -> list[Entry]:

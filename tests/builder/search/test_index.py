@@ -1,5 +1,6 @@
 """The folder of the index: it follows the content, and is rebuilt after damage."""
 
+import contextlib
 import gc
 import json
 import shutil
@@ -15,7 +16,7 @@ from builder.search import index
 from builder.search.index import OpenIndex
 from builder.search.queries import Queries
 from tests.builder.search.test_finding import find
-from tests.support.catalogues import write_version
+from tests.support.catalogues import write_label, write_version
 
 # Whoosh leaves files open in which it meets damage.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -47,6 +48,29 @@ def test_words_of_texts_that_are_gone(small):
         assert find(queries, q) == find(anew, q)
     for one in (queries, anew):
         one.close()
+
+
+def test_labels_come_and_go(small):
+    def put(number: int, label: str, version: str | None) -> None:
+        write_label(small.content, "ann/review", number, label, version)
+        build(small)
+
+    build(small)
+    with contextlib.closing(Queries(small)) as queries:
+        for q in ("label:production", "production"):
+            assert find(queries, q) == []
+        put(1, "production", "1.0.0")
+        put(2, "eu-west", "1.0.0")
+        for q in ("production", "west", "label:production", "LABEL:production label:eu-west care"):
+            assert find(queries, q) == ["ann/review"]
+        assert find(queries, "label:production story") == []
+        lines = Path(small.out, "api/v1/catalogue.jsonl").read_text().splitlines()
+        first, *others = [json.loads(line).get("labels") for line in lines]
+        assert first == ["eu-west", "production"] and not any(others)
+        put(3, "production", None)
+        for q in ("production", "label:production"):
+            assert find(queries, q) == []
+        assert find(queries, "label:eu-west") == ["ann/review"]
 
 
 def ruin_folder(folder: Path) -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from builder.model.errors import RequestError
 from builder.model.routes import QUERY_CHARS_MAX
-from builder.search.plan import parse_query
 from builder.search.queries import ListQuery, parse_list_query, parse_parameters
+from builder.text.words import query_words
 from tests.builder.search.asking import refused
 
 
@@ -128,10 +128,10 @@ def test_what_files_answer_is_left_to_them():
 
 
 def test_a_word_counts_once():
-    once = parse_query("review the sql")
+    once = query_words("review the sql")
     for q in ("sql review the sql", "REVIEW " * 6 + "the reviewing review the sql", "sql " * 9):
-        assert len(parse_query(q)) == len({word.stem for word in parse_query(q)}) <= len(once)
-    assert parse_query("a " * 50) == parse_query("a")
+        assert len(query_words(q)) == len({word.stem for word in query_words(q)}) <= len(once)
+    assert query_words("a " * 50) == query_words("a")
     # The last one may be a beginning.
-    assert [word.surface for word in parse_query("reviews sql review")] == ["sql", "review"]
-    assert len(parse_query("議" * 100)) == 1
+    assert [word.surface for word in query_words("reviews sql review")] == ["sql", "review"]
+    assert len(query_words("議" * 100)) == 1

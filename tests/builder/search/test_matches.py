@@ -16,6 +16,7 @@ from builder.text.words import words
 from tests.support.catalogues import write_version
 
 LONG = "word " * 200
+NOTHING = {"words": [], "line": None, "kind": "prompt", "labels": [], "without": []}
 MOMENT = "2026-01-01T00:00:00Z"
 
 
@@ -61,11 +62,16 @@ def match_of(
         ("sql table", "A table.\n- An SQL table.", ["SQL", "table"], "An SQL table."),
         ("refund", "# Note\n\n## 1. A refund", ["refund"], "A refund"),
         ("crlf", "One\r\nTwo crlf\r\nThree", ["crlf"], "Two crlf"),
+        ("refund", "> **Refund:** `now`, _not_ *ever*.", ["Refund"], "Refund: now, not ever."),
+        ("refund", "A [refund](https://a.example) (**[b][1]**)", ["refund"], "A refund ([b][1])"),
+        ("refund", "5 * 3 a_b {{c_d}} refund __ *", ["refund"], "5 * 3 a_b {{c_d}} refund __ *"),
     ],
 )
 def test_a_word_of_the_text(small_hub, q, text, words, line):
     found = match_of(small_hub, q, text)
-    assert found == {"in": ["text"], "words": words, "line": line, "kind": "prompt"}
+    # What was found by a synonym lacks the word itself.
+    without = ["resume"] if q == "resume" else []
+    assert found == NOTHING | {"in": ["text"], "words": words, "line": line, "without": without}
 
 
 @pytest.fixture
@@ -80,9 +86,8 @@ def test_fields(small_hub):
         small_hub, "story", "Nothing here.", title="Stories", description="Tells a story.",
         tags=["story-club", "other"],
     )  # fmt: skip
-    assert found == {
-        "in": ["title", "tags", "description"], "words": ["Stories", "story"], "line": None,
-        "kind": "prompt",
+    assert found == NOTHING | {
+        "in": ["title", "tags", "description"], "words": ["Stories", "story"],
     }  # fmt: skip
 
 
@@ -93,7 +98,7 @@ def test_owner_and_name(small_hub):
 def test_front_matter_has_no_line(small_hub):
     text = "---\nlicense: MIT\n---\nBody."
     found = match_of(small_hub, "mit", text)
-    assert found == {"in": ["text"], "words": [], "line": None, "kind": "prompt"}
+    assert found == NOTHING | {"in": ["text"]}
 
 
 def test_a_chat(small_hub):
@@ -170,14 +175,15 @@ def test_every_form_of_a_word_begins_with_its_head():
 
 # Each makes the search look closely at many pieces, or at long ones.
 HOSTILE = [
-    "revi ", "revi\n", "review", "r", "'", "revie\u0301 ", "\n", "> ", "- ", "ﷺ", "短", " ", "1. "
+    "revi ", "revi\n", "review", "r", "'", "revie\u0301 ", "\n", "> ", "- ", "ﷺ", "短", " ", "1. ",
+    "*", "_", "[", "revi [*", "revi *_",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_work_grows_with_the_length(text):
     """Counts the lines of Python that run for a text, and for one of twice its length."""
-    plan = QueryPlan((Target(("review", "短视"), "revie"),), 1, "", [], True)
+    plan = QueryPlan((Target(("review", "短视"), "revie"),), 1, "", [], [])
     text = (text * matches.TEXT_BYTES_MAX)[: matches.TEXT_BYTES_MAX]
 
     def steps(part: str) -> int:
@@ -190,7 +196,7 @@ def test_the_work_grows_with_the_length(text):
 
         sys.settrace(trace)
         try:
-            matches._Matcher(plan)._best_piece(part, "Title")
+            matches.Matcher(plan, {}, {}, "")._best_piece(part, "Title")
         finally:
             sys.settrace(None)
         return count
@@ -203,7 +209,7 @@ def test_the_work_grows_with_the_length(text):
 
 def test_a_prompt_that_has_just_been_withdrawn_is_still_an_answer(empty: Settings):
     """A build may end between two reads of the state."""
-    plan = QueryPlan((Target(("note",)),), 1, "", [], True)
+    plan = QueryPlan((Target(("note",)),), 1, "", [], [])
     note = ["ann", "note", "Note", "", [], "1.0.0", 1, None, MOMENT, MOMENT, ""]
-    (found,) = matches.find_matches(plan, [RepoSummary(*note)], {}, empty.out)
+    found = matches.Matcher(plan, {}, {}, empty.out).match(RepoSummary(*note))
     assert (found.places, found.kind) == (["title", "name"], "prompt")

@@ -17,6 +17,7 @@ from builder.search.plan import (
     QueryPlan,
     RepoFilter,
     make_plan,
+    parse_query,
 )
 from builder.text import words
 from tests.builder.search.model import Model
@@ -94,7 +95,7 @@ def test_a_word_that_nothing_has_is_corrected(typed, meant):
     assert plan.corrected == ([Correction(typed, meant)] if meant else [])
     if meant:
         assert found(model, typed) == found(model, meant)
-        assert plan.is_complete
+        assert not plan.unknown
 
 
 def test_the_nearest_word_is_the_one_that_most_have():
@@ -114,7 +115,7 @@ def test_the_beginning_of_a_word_and_synonyms_are_not_corrected():
 def test_an_unknown_word_takes_nothing_away():
     model = model_of("tide wind", "wind")
     plan = make_plan("zzzz tide", model)
-    assert (plan.is_complete, found(model, "zzzz tide")) == (False, ["r0"])
+    assert (plan.unknown, found(model, "zzzz tide")) == (["zzzz"], ["r0"])
     assert found(model, "zzzz") == []
 
 
@@ -139,7 +140,6 @@ def test_any_text_has_a_plan(q):
     model = model_of("the story of a 議事録 é x y z", q)
     if not words.query_words(q):
         with pytest.raises(RequestError):
-            make_plan(q, model)
-    else:
-        # A text finds itself, but where it is longer than what is looked at.
-        assert found(model, q)
+            parse_query(q)
+    # A text finds itself, where it is not longer than what is searched, and one without words all.
+    assert found(model, q)

@@ -11,6 +11,7 @@ from builder.model.routes import PAGE_SIZE, SORTS
 from builder.search.engine import FACETS_MAX
 from builder.search.plan import RepoFilter, make_plan
 from builder.search.queries import ListPart, ListQuery, Queries
+from builder.text.words import QUERY_WORDS_MAX
 from tests.builder.search.asking import NO_NAMES, ask, refused
 from tests.builder.search.model import Model
 
@@ -141,10 +142,35 @@ def test_a_list_of_an_owner(many):
     assert "facets" not in ask(many[0], owner="bulk1", explain=True)[1]
 
 
+def test_a_search_for_labels(many):
+    """Labels alone are a list in the order of ``top``."""
+    labelled = ["bulk0/n0", "bulk0/n30", "bulk1/n10"]
+    rows, meta = ask(many[0], q="LABEL:EU-west", explain=True)
+    of_top = [one for one in whole_list(many[0], ListQuery()) if one in labelled]
+    assert rows == of_top and {*rows} == {*labelled}
+    assert (meta["label"], meta["sort"], meta["match"]) == ("eu-west", "top", "all")
+    assert meta["facets"]["labels"] == [{"name": "eu-west", "count": 3}]
+    assert whole_list(many[0], ListQuery(q="label:eu-west", sort="new", owner="bulk0")) == [
+        one for one in whole_list(many[0], ListQuery(sort="new", owner="bulk0")) if one in labelled
+    ]
+    rows, meta = ask(many[0], q="review sql label:eu-west", explain=True)
+    assert {*rows} == {*labelled} and meta["sort"] is None
+    having = {repo["id"] for repo in many[1] if "sql" in repo["entry"].stems}
+    assert [one["without"] for one in meta["matches"]] == [
+        [] if one in having else ["sql"] for one in rows
+    ]
+    (match,) = ask(many[0], q="west", owner="bulk1", explain=True)[1]["matches"]
+    assert (match["in"], match["words"], match["labels"]) == (["labels"], ["west"], ["eu-west"])
+    assert ask(many[0], q="label:eu-west label:nope")[0] == []
+    # As many labels as words: others say no more.
+    many_labels = " ".join(f"label:{number}a" for number in range(45))
+    assert ask(many[0], q=many_labels)[1]["label"].count(",") == QUERY_WORDS_MAX - 1
+
+
 def test_nothing_found_is_explained(many):
     rows, meta = ask(many[0], q="zzzz", explain=True)
     assert rows == meta["matches"] == []
-    assert meta["facets"] == {"tags": [], "owners": []}
+    assert meta["facets"] == {"tags": [], "owners": [], "labels": []}
 
 
 def test_unknown_owner(many):

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from builder.model.answers import CatalogueLine
 from builder.model.routes import QUERY_CHARS_MAX
 from builder.model.search_records import Correction
 from builder.render.clients import search_program
 from builder.search.entries import entry_of
-from builder.search.plan import RepoFilter, make_plan, strict
+from builder.search.plan import RepoFilter, lacking, make_plan, parse_query
 from builder.search.rules import search_rules
 from builder.text import words
 from tests.builder.search.model import Model
@@ -33,7 +33,8 @@ texts = st.lists(
     st.one_of(
         english,
         st.sampled_from([*"'’ -_.,/", " ", "'s ", "’s ", "İ", "ß", "ς", "é", "ﬁ", "Ａ", "한글",
-                         "俳句", "を", "ไทย", "हिन्दी", "x" * 70]),
+                         "俳句", "を", "ไทย", "हिन्दी", "x" * 70,
+                         "label:production", "Ｌabel：V2.beta_1"]),
         st.text(max_size=3),
     ),
     max_size=12,
@@ -48,7 +49,7 @@ def client() -> ModuleType:
     return module
 
 
-Found = tuple[list[str], str, object]
+Found = tuple[list[str], str, object, str, list[str]]
 
 
 def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found:
@@ -57,24 +58,27 @@ def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found:
         entry_of(structs.replace(line, description=f"{line.description}\n{line.words}"), "", "")
         for line in lines
     )
-    plan = make_plan(q, model)
-    found = model.best(plan, RepoFilter(tuple(tags)), 0, len(lines))
-    has_all = plan.is_complete and found and found[0] in model.scores(strict(plan), RepoFilter())
-    return found, "all" if has_all else "some", plan.corrected or None
+    labels, text = parse_query(q)
+    plan = make_plan(text, model)
+    found = model.best(plan, RepoFilter(tuple(tags), None, labels), 0, len(lines))
+    without = [" ".join(words) for words in lacking(plan, found, model).values()]
+    match = "all" if without[:1] == [""] else "some"
+    return found, match, plan.corrected or None, ",".join(labels), without
 
 
-def found_by_client(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found:
+def found_by_client(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple:
     catalogue = client().Catalogue([msgspec.to_builtins(line) for line in lines])
     repos, meta = catalogue.search(q, tags)
     corrected = msgspec.convert(meta["corrected"], list[Correction] | None)
     ids = [f"{repo['owner']}/{repo['name']}" for repo in repos]
-    return ids, meta["match"], corrected
+    return ids, meta["match"], corrected, meta.get("label", "")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_table_is_the_server_s(case):
     tags = {one for one in case.tags.split(",") if one}
-    found, match, corrected = modelled(LINES, case.q, tags)
+    found, match, corrected, _, without = modelled(LINES, case.q, tags)
+    assert case.without is None or without == [*case.without]
     assert found == case.found.split() and match == case.match
     assert {one.word: one.nearest for one in corrected or ()} == (case.corrected or {})
 
@@ -109,7 +113,8 @@ lines = st.lists(
         st.sampled_from(["ann", "bob-b"]), st.sampled_from(["email", "a-b", "review-1"]),
         texts, texts,
         st.lists(st.sampled_from(["x", "email"]), unique=True), st.just("1.0.0"), st.just(""),
-        st.just(""), texts,
+        texts, st.just(UNSET),
+        st.lists(st.sampled_from(["production", "v2.beta_1"]), unique=True),
     ),
     max_size=6, unique_by=lambda line: (line.owner, line.name),
 )  # fmt: skip
@@ -120,7 +125,7 @@ def test_any_catalogue_is_searched_as_the_server_would(lines, q, tags):
     parts = " ".join(line.title[2:9] for line in lines)
     for query in (q[:QUERY_CHARS_MAX], parts[:QUERY_CHARS_MAX], f"{parts} {q}"[:QUERY_CHARS_MAX]):
         if words.query_words(query):
-            assert found_by_client(lines, query, tags) == modelled(lines, query, tags)
+            assert found_by_client(lines, query, tags) == modelled(lines, query, tags)[:-1]
 
 
 def test_it_is_text_for_scripts_in_any_encoding():
