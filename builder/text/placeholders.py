@@ -37,18 +37,8 @@ from builder.text.messages import change_messages, write_messages
 from builder.text.plain_words import plain_words
 from builder.text.prompts import VARIABLE_NAME, variable_names
 
-CONVENTIONS = (
-    "dollar",
-    "single",
-    "f-string",
-    "mustache",
-    "jinja",
-    "vscode",
-    "typed",
-    "brackets",
-    "raycast",
-    "arguments",
-    "none",
+CONVENTIONS = tuple(
+    "dollar single f-string mustache jinja vscode typed brackets raycast arguments none".split()
 )
 NAME_CHARS_MAX = 64
 VARIABLES_MAX = Variables.__metadata__[0].max_length
@@ -146,9 +136,8 @@ def guess(texts: Iterable[str]) -> str:
         prose = dollars.without_code(text)
         bare += bool(dollars.find_names(prose))
         ours += bool(variable_names(prose))
-    if defaults >= DEFAULTS_MIN or (defaults and defaults >= ours and 2 * defaults >= bare):
-        return "dollar"
-    if bare >= BARE_MIN and bare > ours:
+    has_defaults = defaults and defaults >= ours and 2 * defaults >= bare
+    if defaults >= DEFAULTS_MIN or has_defaults or (bare >= BARE_MIN and bare > ours):
         return "dollar"
     return "typed" if typed else "none"
 
@@ -157,7 +146,7 @@ class _Turner:
     """Converts the texts of one prompt: the same name in two of them is the same variable."""
 
     def __init__(self, convention: str, texts: Sequence[str]) -> None:
-        self._turn = {
+        self.turn = {
             "dollar": self._dollar,
             "single": self._single,
             "f-string": self._f_string,
@@ -176,9 +165,6 @@ class _Turner:
         self._defaults: dict[str, dict[str, None]] = {}
         # The source's description of a variable, beyond its name and default.
         self._known: dict[str, Variable] = {}
-
-    def turn(self, text: str) -> str:
-        return self._turn(text)
 
     def finish(self, source: str, text: str) -> Turned:
         """``source`` converted to ``text``; unchanged if it would have more variables than a record

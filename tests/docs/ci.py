@@ -170,12 +170,7 @@ class Project:
         return self.run_job(platform, "check", known, commit)
 
     def run_job(
-        self,
-        platform: str,
-        kind: str,
-        known: dict[str, str],
-        commit: str,
-        depth: int | None = None,
+        self, platform: str, kind: str, known: dict[str, str], commit: str, depth: int | None = None
     ) -> Done:
         """Clone, set variables and run the shell; ``known`` are the platform's own variables."""
         clone = self.folder / f"clone{next(numbers)}"
@@ -242,25 +237,17 @@ class TrustedProject(Project):
         """Enter its jobs in the account settings, as the document says."""
         with Database(self._trusting.server.settings.state) as database:
             for at in range(4):
-                repo, workflow, branch, environment, labels, does = (
-                    FIELDS[field][at]
-                    for field in (
-                        "Prompt", "Workflow file", "Branch", "Environment", "Labels", "Its jobs",
-                    )
-                )  # fmt: skip
-                TrustedPublishers(database).add(
-                    self.owner,
-                    self._trusting.issuers[at % 2],
-                    Entered(
-                        self.path,
-                        workflow,
-                        repo,
-                        branch=branch,
-                        environment=environment,
-                        labels=labels,
-                        publishes=does != "only move labels",
-                    ),
+                entered = Entered(
+                    self.path,
+                    FIELDS["Workflow file"][at],
+                    FIELDS["Prompt"][at],
+                    branch=FIELDS["Branch"][at],
+                    environment=FIELDS["Environment"][at],
+                    labels=FIELDS["Labels"][at],
+                    publishes=FIELDS["Its jobs"][at] != "only move labels",
                 )
+                issuer = self._trusting.issuers[at % 2]
+                TrustedPublishers(database).add(self.owner, issuer, entered)
 
     def release(self, platform: str, prompt: str, version: str, expected: str) -> Done:
         """Run the job as the platform does for a manual start."""

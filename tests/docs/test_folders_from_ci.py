@@ -68,12 +68,18 @@ def test_folders_are_prompts_with_files(trusting: Trusting, trusted: TrustedProj
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 # What a push does not publish, and the words of both jobs for it.
 REFUSED = {
+    "prompts/empty.md": (b"", "prompts/empty.md: error: the file is empty"),
+    "prompts/latin-1.md": (b"caf\xe9", "prompts/latin-1.md: error: the file is not UTF-8"),
+    "prompts/nul.md": (b"a\0b", "prompts/nul.md: error: the file has a NUL character"),
+    "prompts/long.md": (b"x" * 262_145, "prompts/long.md: error: the file has 262145 bytes"),
+    "prompts/two--hyphens.md": ("x", "prompts/two--hyphens.md: error: not the file of a prompt"),
+    "prompts/My Prompt.md": ("x", "prompts/My Prompt.md: error: not the file of a prompt"),
     "prompts/pointer.md": (POINTER, "prompts/pointer.md: error: is a pointer of Git LFS"),
     "prompts/kit/big.bin": (POINTER, "prompts/kit/big.bin: error: is a pointer of Git LFS"),
     "prompts/kit/SKILL.md": ("Kit.", ""),
     "prompts/two.md": (
         "2",
-        "prompts/two.md: error: prompts/two.md and prompts/two are two sources",
+        ": error: prompts/two.md and prompts/two are two sources",
     ),
     "prompts/two/SKILL.md": ("2", ""),
     "prompts/Über.md": ("U", "prompts/Über.md: error: not the file of a prompt"),
@@ -89,9 +95,12 @@ def test_check_and_push_name_the_same_in_the_same_places(
     trusting: Trusting, trusted: TrustedProject
 ) -> None:
     before = trusted.push_files("Begin", {"README.md": ""})
-    after = trusted.push_files("Names", {path: data for path, (data, _) in REFUSED.items()})
-    for done in (trusted.check("gitlab", after, before), trusted.run("gitlab", before, after)):
+    refused = {path: data for path, (data, _) in REFUSED.items()}
+    good = {"prompts/a.md": "A", "prompts/z.md": "Z", ".gitattributes": "prompts/** -text"}
+    after = trusted.push_files("Names", refused | good)
+    for done in (trusted.check("github", after, before), trusted.run("alpine", before, after)):
         assert done.status == 5, done.output
         for _, said in REFUSED.values():
             assert said in done.output
-    assert trusting.server.get(f"/api/v1/users/{trusted.owner}").status_code == 404
+    user = trusting.server.get(f"/api/v1/users/{trusted.owner}").json()["data"]
+    assert {repo["name"] for repo in user["repos"]} == {"a", "z"}

@@ -218,29 +218,6 @@ def test_every_byte_arrives(trusting: Trusting, trusted: TrustedProject):
         assert hashlib.sha1(header + stored).hexdigest() == kept, name
 
 
-@pytest.mark.parametrize("platform", ["github", "alpine"])
-def test_what_is_refused(trusting: Trusting, trusted: TrustedProject, platform: str):
-    refused = {
-        "empty": (b"", "the file is empty"),
-        "latin-1": (b"caf\xe9", "the file is not UTF-8"),
-        "nul": (b"a\0b", "the file has a NUL character"),
-        "too-long": (b"x" * (CONTENT_BYTES_MAX + 1), "the file has 262145 bytes"),
-    }
-    files = {f"prompts/{name}.md": content for name, (content, _) in refused.items()}
-    misnamed = {"prompts/My Prompt.md": b"x", 'prompts/a"b\nc.md': b"x", "prompts/.md": b"x"}
-    others = {"prompts/two--hyphens.md": b"x", "prompts/a.md": "A", "prompts/z.md": "Z"}
-    after = trusted.push_files("Odd", files | misnamed | others)
-    done = trusted.run(platform, NOTHING, after)
-    assert done.status == 5
-    for name, (_, reason) in refused.items():
-        assert f"prompts/{name}.md: error: {reason}" in done.output, done.output
-    assert "prompts/two--hyphens.md: error: not the file of a prompt" in done.output
-    assert "prompts/My Prompt.md: error: not the file of a prompt" in done.output
-    assert "error: a quote or a control character in a name" in done.output
-    assert text(trusting.server, trusted, "a") == b"A"
-    assert text(trusting.server, trusted, "z") == b"Z"
-
-
 def test_a_bump_that_is_none(trusting: Trusting, trusted: TrustedProject, platform: str):
     after = trusted.push_files("Begin\n\nBump: mnior", {"prompts/a.md": "A"})
     done = trusted.run(platform, NOTHING, after)
@@ -253,40 +230,20 @@ def test_a_bump_that_is_none(trusting: Trusting, trusted: TrustedProject, platfo
 
 
 @pytest.mark.parametrize(
-    ("platform", "claims", "message"),
+    ("platform", "claims"),
     [
-        ("github", {"repository": "eve/fork", "repository_id": "1000001"}, "project eve/fork"),
-        ("github", {"repository": "acme/renamed"}, "project acme/renamed"),
-        ("github", {"ref": "refs/heads/topic"}, "on refs/heads/topic"),
-        ("github", {"environment": "other"}, "environment other"),
-        ("github", {"event_name": "pull_request_target"}, "pull_request_target"),
-        (
-            "github",
-            {"job_workflow_ref": "acme/shared/.github/workflows/publish-prompts.yml@main"},
-            "acme/shared",
-        ),
-        ("gitlab", {"project_path": "eve/fork", "project_id": "1000001"}, "project eve/fork"),
-        ("gitlab", {"ref_path": "refs/tags/main"}, "on refs/tags/main"),
-        ("gitlab", {"pipeline_source": "merge_request_event"}, "merge_request_event"),
+        ("github", {"repository": "eve/fork", "repository_id": "1000001"}),
+        ("gitlab", {"project_path": "eve/fork", "project_id": "1000001"}),
     ],
 )
-def test_jobs_that_are_not_trusted(
-    trusting: Trusting, trusted: TrustedProject, platform: str, claims: dict[str, str], message: str
+def test_a_job_that_is_not_trusted(
+    trusting: Trusting, trusted: TrustedProject, platform: str, claims: dict[str, str]
 ):
     after = trusted.push_files("Begin", {"prompts/a.md": "A"})
     trusted.claims = claims
     done = trusted.run(platform, NOTHING, after)
-    assert done.status != 0 and message in done.output
+    assert done.status != 0 and "project eve/fork" in done.output
     assert not versions(trusting.server, trusted, "a")
-
-
-def test_a_project_under_the_name_of_another(trusted: TrustedProject, platform: str):
-    """The hub remembers the number of the first."""
-    after = trusted.push_files("Begin", {"prompts/a.md": "A"})
-    assert trusted.run(platform, NOTHING, after).status == 0
-    trusted.claims = {"repository_id" if platform == "github" else "project_id": "1000002"}
-    done = trusted.run(platform, NOTHING, after)
-    assert done.status != 0 and "1000002" in done.output
 
 
 def test_an_id_token_of_gitlab_counts_once(trusting: Trusting, trusted: TrustedProject):

@@ -4,15 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.ci import (
-    NOTHING,
-    SHELLS,
-    Done,
-    Job,
-    TrustedProject,
-    Trusting,
-    versions,
-)
+from tests.docs.ci import NOTHING, SHELLS, Done, Job, TrustedProject, Trusting, versions
 from tests.support.servers import add_publisher
 
 
