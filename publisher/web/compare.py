@@ -84,6 +84,7 @@ def compared(frame: Frame, owner: str, name: str) -> Response:
         summary=_summary(change, pair, callers),
         is_examined=is_examined,
         steps=[*between[: STEPS_MAX - 1], *between[STEPS_MAX - 1 :][-1:]],
+        left=max(0, len(between) - STEPS_MAX),
     )
 
 

@@ -280,12 +280,11 @@ def test_a_version_says_where_it_stands(on_each_host, version, sentence, next_on
     page = on_each_host.open(f"/{RELEASED}/{version}")
     standing = page.locator("#standing")
     expect(standing).to_contain_text(sentence)
-    expect(standing.locator("[rel=next]")).to_have_count(1 if next_one else 0)
     if version == "2.0.1":
         expect(standing.get_by_role("link")).to_have_count(0)
         return
     if next_one:
-        standing.get_by_role("link", name=f"Next: {next_one}").click()
+        page.locator(".steps").get_by_role("link", name=next_one, exact=True).click()
         page.wait_for_url(f"**/{RELEASED}/{next_one}")
         page.go_back()
     standing.get_by_role("link", name="Compare with the latest").click()

@@ -17,7 +17,6 @@ const copied = byId("copied");
 // The places of each variable, in the text and in its messages.
 const marks = Map.groupBy(panel.querySelectorAll("mark.variable"), (mark) => mark.dataset.name);
 const controls = new Map();
-const fetched = new Map(); // texts, by address
 const left = byId("left");
 let timer;
 
@@ -45,7 +44,7 @@ panel.addEventListener("click", ({ target }) => {
 });
 form?.addEventListener("submit", (event) => {
   event.preventDefault();
-  copy(byId("copy-filled"), filled);
+  byId("copy-filled").click();
 });
 onClick("copy-filled", filled);
 onClick("copy-raw", () => fetchText(raw));
@@ -99,8 +98,8 @@ function marksOf(name) {
 
 /** The number of variables in the text without a value. */
 function unfilled() {
-  return [...controls.keys()].filter((name) => valueOf(name) === null
-    && (marks.has(name) || shown.contains(controls.get(name)))).length;
+  return [...controls].filter(([name, control]) => valueOf(name) === null
+    && (marks.has(name) || shown.contains(control))).length;
 }
 
 function readValues() {
@@ -165,13 +164,9 @@ function say(told) {
   timer = setTimeout(() => { copied.textContent = ""; }, 3000 + 60 * told.length);
 }
 
-/** A file of the version, to the byte. It never changes, so it is fetched once. */
+/** A file of the version, to the byte. */
 async function fetchText(url) {
-  if (!fetched.has(url)) {
-    const answer = await fetch(url);
-    if (!answer.ok) throw new Error(answer.statusText);
-    const bytes = await answer.arrayBuffer();
-    fetched.set(url, new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes));
-  }
-  return fetched.get(url);
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(answer.statusText);
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await answer.arrayBuffer());
 }

@@ -180,7 +180,8 @@ def test_each_printed_command_works_and_gives_the_answer_beside(tmp_path, hub):
     anns = token(hub, "ann")
     for command, answer in answers:
         given = run(unescape(command), anns, tmp_path)
-        assert given.strip().startswith(unescape(answer).removesuffix("…").strip()), command
+        shown = unescape(answer.replace("<wbr>", "")).removesuffix("…").strip()
+        assert given.strip().startswith(shown), command
     for command in commands:
         if "$ID_TOKEN" not in command:  # a CI job has it
             run(command, anns, tmp_path)
