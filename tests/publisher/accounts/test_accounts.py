@@ -196,33 +196,6 @@ def test_expiry_to_the_second(accounts: Accounts):
     assert "2026-02-01T09:30:15Z" in str(error) and "Create a new one" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("repos", "target", "code"),
-    [
-        ([], "ann/story", None),
-        ([], "Ann/STORY", None),
-        ([], "bob/story", "not_owner"),
-        ([], "ann-2/story", "not_owner"),
-        (["story", "review"], "ann/Review", None),
-        (["story", "review"], "ann/other", "insufficient_scope"),
-        (["story", "review"], "ann/stor", "insufficient_scope"),
-        (["story"], "bob/story", "not_owner"),
-    ],
-)
-def test_where_a_token_may_publish(
-    accounts: Accounts, repos: list[str], target: str, code: str | None
-):
-    _, token = accounts.create_token("ann", "ci", Grant(repos), now=NOW)
-    owner, name = target.split("/")
-    if code is None:
-        rights_of(accounts).check_may_publish(holder(token, owner), name)
-        return
-    with pytest.raises(RequestError) as caught:
-        rights_of(accounts).check_may_publish(holder(token, owner), name)
-    assert (caught.value.code, caught.value.status) == (code, 403)
-    assert "bob" not in str(caught.value)
-
-
 @pytest.mark.parametrize("owner", ["ann", "bob"])
 def test_a_token_that_only_reads_hears_of_its_right_first(accounts: Accounts, owner: str):
     _, token = accounts.create_token("ann", "ci", Grant(rights=("read",)), now=NOW)

@@ -48,14 +48,6 @@ def test_another_process_sees_it_at_once(tmp_path: Path):
         assert refusal(accounts, text, datetime.now(UTC)).code == "invalid_token"
 
 
-def test_revocation_holds_in_every_connection(accounts_place: str, accounts: Accounts):
-    text, _ = accounts.create_token("ann", "ci", now=NOW)
-    with Database(accounts_place) as other:
-        assert Accounts(other).authenticate(text, NOW).name == "ci"
-        accounts.revoke("ann", "ci", NOW)
-        assert refusal(Accounts(other), text).code == "invalid_token"
-
-
 def add_owner(place: str, number: int) -> None:
     with Database(place) as database:
         Accounts(database).add_owner(f"owner-{number}")

@@ -193,7 +193,12 @@ def test_links_are_bounded(teams: Teams):
     ("person", "repos", "target", "code"),
     [
         ("bob", (), "bob/hello", ""),
+        ("bob", (), "Bob/HELLO", ""),
+        ("bob", (), "bob-2/hello", "not_owner"),
         ("bob", (), "support/triage", "not_owner"),
+        ("bob", ("story", "review"), "bob/Review", ""),
+        ("bob", ("story", "review"), "bob/stor", "insufficient_scope"),
+        ("bob", ("story",), "eve/story", "not_owner"),
         ("bob", ("support/*",), "support/triage", ""),
         ("bob", ("support/*",), "bob/hello", "not_owner"),
         ("bob", ("support/triage", "hello"), "support/triage", ""),

@@ -7,7 +7,8 @@ import pytest
 
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, fetch_json
 from tests.support.certificates import make_certificate
-from tests.support.servers import DEADLINE_SECONDS
+from tests.support.issuer import DISCOVERY, issuer
+from tests.support.servers import DEADLINE_SECONDS, free_port
 from tests.support.slow_servers import answering, trickling
 
 
@@ -81,8 +82,33 @@ def test_no_more_is_read_than_a_document_may_have(is_packed: bool) -> None:
         assert f"larger than {DOCUMENT_BYTES_MAX:,} bytes" in reason(url)
 
 
-def test_a_redirect_to_no_url_is_an_error_of_ours() -> None:
-    with answering(
-        b"HTTP/1.1 302 Found\r\nLocation: http://[/\r\nContent-Length: 0\r\n\r\n"
-    ) as url:
-        assert "no connection" in reason(url)
+@pytest.mark.parametrize(
+    ("status", "header", "body", "message"),
+    [
+        ("200 OK", "", b"<html>", "is not JSON"), ("200 OK", "", b"\xff", "is not JSON"),
+        ("200 OK", "", b"[" * 100_000, "is not JSON"), ("200 OK", "", b"[]", "not a JSON object"),
+        ("503 Away", "", b"{}", "answers HTTP 503"),
+        ("302 Found", "Location: http://127.0.0.1:1/", b"{}", "answers HTTP 302"),
+        ("302 Found", "Location: http://[/", b"", "no connection"),
+    ],
+)  # fmt: skip
+def test_answers_that_are_no_document(status: str, header: str, body: bytes, message: str) -> None:
+    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{header}\r\n\r\n"
+    with answering(head.replace("\r\n\r\n\r\n", "\r\n\r\n").encode() + body) as url:
+        assert message in reason(url)
+
+
+def test_nobody_listens() -> None:
+    assert "no connection" in reason(f"http://127.0.0.1:{free_port()}")
+
+
+def test_no_credentials_of_this_machine_are_sent(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    (tmp_path / "netrc").write_text("default login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with issuer() as live:
+        sent, answer = [], live.answer
+        live.answer = lambda target, authorization: (
+            sent.append(authorization), answer(target, authorization)
+        )[1]  # fmt: skip
+        fetch_json(live.url + DISCOVERY)
+    assert sent == [None]

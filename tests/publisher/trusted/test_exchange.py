@@ -139,15 +139,6 @@ def test_a_job_that_only_moves_labels_publishes_nothing(hub: Hub):
     assert set(token.trusted_publisher.split()) == {labels, both}
 
 
-def test_gitlab_tells_environments_by_their_capitals(hub: Hub):
-    hub.publishers.add(
-        "ann", hub.gitlab, Entered("acme/team/prompts", "", environment="production"), now=NOW
-    )
-    assert hub.exchange(hub.live.gitlab_token(now=AT, environment="production"), "ann/*")
-    other = hub.live.gitlab_token(now=AT, environment="Production")
-    assert hub.refusal(other, "ann/*").code == "insufficient_scope"
-
-
 GITHUB_FILE = "octo/prompts/.github/workflows/publish.yml"
 GITLAB_FILE = "HOST/acme/team/prompts//.gitlab-ci.yml"
 
@@ -168,28 +159,14 @@ def of_branch(hub: Hub, kind: str, **claims: str | None) -> str:
          "on refs/heads/topic with the file of refs/heads/main"),
         ("github", {"job_workflow_ref": f"{GITHUB_FILE}@refs/heads/topic"},
          "on refs/heads/main with the file of refs/heads/topic"),
-        ("github", {"ref": "refs/heads/topic",
-                    "job_workflow_ref": f"{GITHUB_FILE}@refs/heads/topic"}, "on refs/heads/topic,"),
         ("github", {"ref": "refs/tags/main",
                     "job_workflow_ref": f"{GITHUB_FILE}@refs/tags/main"}, "on refs/tags/main,"),
-        ("github", {"ref": "refs/heads/Main",
-                    "job_workflow_ref": f"{GITHUB_FILE}@refs/heads/Main"}, "on refs/heads/Main,"),
-        ("github", {"ref": "refs/pull/7/merge",
-                    "job_workflow_ref": f"{GITHUB_FILE}@refs/pull/7/merge"},
-         "on refs/pull/7/merge,"),
-        ("github", {"job_workflow_ref": f"{GITHUB_FILE}@{'0' * 40}"}, f"the file of {'0' * 40},"),
-        ("github", {"job_workflow_ref": f"{GITHUB_FILE}@refs/heads/x@refs/heads/main"},
-         "with the file of refs/heads/x@refs/heads/main,"),
         ("github", {"ref": None}, "on no branch or tag"),
-        ("gitlab", {"ref": "topic", "ref_path": "refs/heads/topic"},
-         "on refs/heads/topic with the file of refs/heads/main"),
         ("gitlab", {"ref": "topic", "ref_path": None}, "on refs/heads/topic with"),
         ("gitlab", {"ci_config_ref_uri": f"{GITLAB_FILE}@refs/heads/topic"},
          "on refs/heads/main with the file of refs/heads/topic"),
         ("gitlab", {"ref_type": "tag", "ref_path": "refs/tags/main",
                     "ci_config_ref_uri": f"{GITLAB_FILE}@refs/tags/main"}, "on refs/tags/main,"),
-        ("gitlab", {"ref_type": "tag", "ref_path": None}, "on refs/tags/main with"),
-        ("gitlab", {"ref_type": None, "ref_path": None}, "on no branch or tag"),
     ],
 )  # fmt: skip
 def test_a_branch_that_is_wanted(hub: Hub, kind: str, claims: dict[str, str | None], message: str):
@@ -238,16 +215,6 @@ def test_who_else_names_a_project_changes_nothing(hub: Hub):
     hub.trust("ann", repo="")
     for owner in ("ann", "bob"):
         assert hub.exchange(hub.token(), f"{owner}/*")[1].owner == owner
-
-
-def test_repos_that_take_no_other_tokens(hub: Hub):
-    hub.trust()
-    hub.accounts.set_trusted_only("ann", "review", True, NOW)
-    _, personal = hub.accounts.create_token("ann", "laptop", now=NOW)
-    with pytest.raises(RequestError, match="accepts only trusted publishers"):
-        rights_of(hub.accounts).check_may_publish(holder(personal, "ann"), "review")
-    _, token = hub.exchange(hub.token())
-    rights_of(hub.accounts).check_may_publish(holder(token, "ann"), "review")
 
 
 # Refused exchanges

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.outside.fetch import DOCUMENT_BYTES_MAX
 from publisher.trusted.id_tokens import (
     FRESH_SECONDS,
     PAUSE_SECONDS,
@@ -21,7 +19,6 @@ from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuer, par
 from tests.support.clock import Clock
 from tests.support.issuer import DISCOVERY, KEYS, TestIssuer, issuer, make_key
 from tests.support.servers import DEADLINE_SECONDS
-from tests.support.slow_servers import trickling
 
 
 @pytest.fixture
@@ -173,54 +170,17 @@ def test_keys_are_good_for_a_day_while_the_issuer_is_away(
     assert refusal(ring, github, "new").code == "invalid_token"
 
 
-def test_nobody_listens(clock: Clock):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        gone = Issuer("github", f"http://127.0.0.1:{listener.getsockname()[1]}")
-    error = refusal(KeyRing([gone], clock.time), gone)
-    assert error.code == "unavailable"
-    assert "no connection" in str(error)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_an_issuer_that_does_not_answer_is_not_waited_for():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        silent = Issuer("github", f"http://127.0.0.1:{listener.getsockname()[1]}")
-        assert "no answer in" in str(refusal(KeyRing([silent]), silent))
-
-
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("path", [DISCOVERY, KEYS])
-def test_an_answer_that_trickles_is_not_waited_for(
-    live: TestIssuer, github: Issuer, ring: KeyRing, path: str
-):
-    with trickling(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{") as slow:
-        if path == DISCOVERY:
-            github = Issuer("github", slow)
-            ring = KeyRing([github])
-        else:
-            live.replace(DISCOVERY, {"issuer": live.url, "jwks_uri": slow})
-        assert "no answer in" in str(refusal(ring, github))
-
-
 @pytest.mark.parametrize(
     ("path", "body", "message"),
     [
         (DISCOVERY, {"issuer": "https://evil.example"}, "another issuer"),
         (DISCOVERY, {}, "another issuer"),
         (DISCOVERY, b"<html>", "not JSON"),
-        (DISCOVERY, b"\xff", "not JSON"),
-        (DISCOVERY, b"[" * 100_000, "not JSON"),
-        (DISCOVERY, b"[]", "not a JSON object"),
-        (DISCOVERY, b" " * (DOCUMENT_BYTES_MAX + 1), "larger than"),
-        (KEYS, b" " * (DOCUMENT_BYTES_MAX + 1), "larger than"),
+        (KEYS, b"<html>", "not JSON"),
         (KEYS, {}, "no usable key"),
         (KEYS, {"keys": {}}, "no usable key"),
         (KEYS, {"keys": []}, "no usable key"),
-        (
-            KEYS,
-            {"keys": ["x", {}, {"kid": "rsa-1"}, {"kid": "rsa-1", "kty": "XYZ"}]},
-            "no usable key",
-        ),
+        (KEYS, {"keys": ["x", {}, {"kid": "rsa-1", "kty": "XYZ"}]}, "no usable key"),
     ],
 )
 def test_documents_that_are_none(
@@ -238,29 +198,6 @@ def test_keys_come_only_by_a_way_that_nobody_can_change(
 ):
     live.replace(DISCOVERY, {"issuer": live.url, "jwks_uri": url})
     assert "jwks_uri" in str(refusal(ring, github))
-
-
-@pytest.mark.parametrize("path", [DISCOVERY, KEYS])
-def test_redirects_are_not_followed(
-    live: TestIssuer, github: Issuer, ring: KeyRing, path: str
-):  # fmt: skip
-    live.replace(path, status=302, headers={"Location": f"{live.url}/elsewhere"})
-    assert "HTTP 302" in str(refusal(ring, github))
-    assert live.requests["/elsewhere"] == 0
-
-
-def test_no_credentials_of_this_machine_are_sent(
-    live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch, tmp_path
-):
-    (tmp_path / "netrc").write_text("default login me password secret\n")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    sent = []
-    answer = live.answer
-    live.answer = lambda target, authorization: (
-        sent.append(authorization), answer(target, authorization)
-    )[1]  # fmt: skip
-    ring.key_for(github, "rsa-1")
-    assert sent == [None, None]
 
 
 def test_only_keys_for_signatures_are_taken(live: TestIssuer, github: Issuer, ring: KeyRing):

@@ -1,9 +1,7 @@
-"""Every state of the account pages, for the checkers of markup and for screenshots."""
+"""Every state of the account pages, for the checkers of markup."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from publisher.accounts.database import Database
 from publisher.accounts.people.attempts import VISITOR_LIMIT
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.publisher.web.pages.editor import fields_of, send
@@ -144,18 +142,3 @@ def refusal_states(people: People) -> Iterator[tuple[str, Page]]:
         visitor.get("/account/login")
         page = visitor.submit(handle="nobody", password="wrong")
     yield "too-many", page
-
-
-def failure_states(people: People) -> Iterator[tuple[str, Page]]:
-    """A hub whose parts fail, one after the other; it is of no use afterwards."""
-    writer = people.guest()
-    yield "unavailable", people.visitor().get("/503")
-    writer.get("/account/prompts/new")
-    send(writer, "preview", title="Kind", content="Be kind.")
-    Path(people.settings.content).rename(f"{people.settings.content}-elsewhere")
-    yield "storage-full", send(writer, "publish")
-    writer.get("/account/profile")
-    yield "profile-storage-full", writer.submit(name="Mara")
-    with Database(people.settings.state) as database:
-        database.execute("ALTER TABLE token RENAME TO elsewhere")
-    yield "failed", writer.get("/account/tokens")

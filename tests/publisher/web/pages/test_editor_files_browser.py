@@ -65,27 +65,17 @@ def choose(page: Page, text: str) -> None:
     expect(text_of(page)).to_have_attribute("aria-label", name)
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
 def test_add_replace_remove_and_make_executable(
-    browser: Browser,
-    people: People,
-    writer: Visitor,
-    faults: list[str],
-    scripts: bool,
+    page: Page, people: People, writer: Visitor
 ) -> None:
-    context = context_of(browser, people, writer, faults, java_script_enabled=scripts)
-    page = context.new_page()
-    page.goto(edit_url(people, writer))
     upload(page, "new.md", b"New.\n")
-    if not scripts:
-        page.get_by_role("button", name="Add chosen files").click()
     expect(page.locator("#files-size")).to_have_text("3 files, 281 of 5,000,000 bytes")
     expect(page.locator("#unsaved")).to_be_hidden()  # the page has all that the browser kept
     page.get_by_label("Executable: new.md").check()
     page.get_by_label("Remove: image.png").check()
     page.get_by_label("Folder for these files").fill("scripts")
     upload(page, "run.sh", b"echo ho\n")
-    preview(page, scripts)
+    preview(page)
     for words in ("new.md added", "image.png removed", "scripts/run.sh changed"):
         expect(page.locator("#differs details").filter(has_text=words)).to_have_count(1)
     publish(page, "1.0.1")
@@ -93,7 +83,6 @@ def test_add_replace_remove_and_make_executable(
         "new.md": (b"New.\n", True),
         "scripts/run.sh": (b"echo ho\n", True),
     }
-    context.close()
 
 
 def test_edit_texts_of_files_in_the_field_of_the_prompt(

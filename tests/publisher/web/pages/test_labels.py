@@ -1,7 +1,5 @@
 """The page of an owner's labels, and what tokens and jobs may do with them."""
 
-import pytest
-
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.publishers import TrustedPublishers
@@ -30,22 +28,14 @@ def test_it_leads_to_the_boards(people: People, owner: Visitor) -> None:
         assert owner.get(LABELS, params={"repo": written}).path == board
 
 
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [
-        ("", "Enter the prompt name."),
-        ("A b", "Invalid prompt name"),
-        ("a/b", "Invalid prompt name"),
-    ],
-)
-def test_what_is_no_prompt_name_leads_nowhere(owner: Visitor, written: str, message: str) -> None:
-    page = owner.get(LABELS, params={"repo": written})
-    assert (page.status, page.path) == (422, LABELS) and message in page.words
-
-
 def test_a_prompt_that_is_not_there_has_no_board(owner: Visitor) -> None:
     page = owner.get(LABELS, params={"repo": "poem"})
     assert page.status == 404 and f"No prompt {owner.handle}/poem." in page.words
+    for written, message in (
+        ("", "Enter the prompt name."), ("A b", "Invalid prompt name"), ("a/b", "Invalid prompt"),
+    ):  # fmt: skip
+        page = owner.get(LABELS, params={"repo": written})
+        assert (page.status, page.path) == (422, LABELS) and message in page.words
 
 
 def test_protected_labels(people: People, owner: Visitor) -> None:

@@ -1,7 +1,7 @@
 """The list of a user's prompts."""
 
 from tests.publisher.web.pages.conftest import People, Visitor
-from tests.publisher.web.pages.editor import MINE, NEW, publish, send
+from tests.publisher.web.pages.editor import MINE, NEW, publish
 
 
 def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
@@ -16,11 +16,3 @@ def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
     assert "Café crème" in page.words
     for odd in ("?page=99", "?page=x", "?page=0"):
         assert "3 prompts" in writer.get(MINE + odd).words
-
-
-def test_the_first_prompt_takes_two_steps(writer: Visitor) -> None:
-    page = send(writer, "preview", title="Reply To Customer", content="Answer {{message}}.")
-    assert f"{writer.handle}/reply-to-customer 1.0.0 will be published" in page.words
-    page = send(writer, "publish")
-    assert page.path.endswith("/reply-to-customer/published")
-    assert "You have not published" not in writer.get(MINE).words
