@@ -122,7 +122,7 @@ def only(frame: Frame, person: str) -> Response:
 def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status: int) -> Response:
     added = request.args.get("added")
     listed = sorted(frame.service.trusted.of(owner), key=lambda one: one.id != added)
-    mine = readable_repos_of(frame.service.settings.content, owner)
+    mine = readable_repos_of(frame.service.settings, owner)
     tokens_refused = frame.service.accounts.trusted_only(owner)
     covered = {publisher.repo for publisher in listed if publisher.publishes}
     covers_all = "" in covered

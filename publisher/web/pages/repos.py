@@ -39,12 +39,14 @@ def repos_of(root: str, owner: str) -> list[str] | None:
         return None
 
 
-def readable_repos_of(root: str, owner: str) -> list[str] | None:
-    """As ``repos_of``, without those whose versions were all withdrawn."""
-    repos = repos_of(root, owner)
+def readable_repos_of(settings: Settings, owner: str) -> list[str] | None:
+    """Returns the names of an owner's repos as readers see them, sorted; None before the site is
+    built.
+    """
     try:
-        return repos and [one for one in repos if content.list_versions(root, owner, one).versions]
-    except OperatorError:
+        with reading(settings) as state:
+            return [one.partition("/")[2] for one in state.repos.beginning(f"{owner}/")]
+    except RequestError:
         return None
 
 

@@ -1,10 +1,12 @@
 """The page of an owner's labels, and what tokens and jobs may do with them."""
 
 from publisher.accounts.database import Database
+from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.publishers import TrustedPublishers
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.test_release import move, owner
+from tests.support.hubs import MakeHub
 
 __all__ = ["owner"]  # a fixture
 
@@ -36,6 +38,16 @@ def test_a_prompt_that_is_not_there_has_no_board(owner: Visitor) -> None:
     ):  # fmt: skip
         page = owner.get(LABELS, params={"repo": written})
         assert (page.status, page.path) == (422, LABELS) and message in page.words
+
+
+def test_the_pages_work_before_the_site_is_built(make_hub: MakeHub) -> None:
+    hub, secret = make_hub("http://127.0.0.1:8000"), "s" * 43
+    Sessions(hub.database).begin("ann", secret, address="", agent="")
+    client = hub.app.test_client()
+    client.set_cookie("hub-account", secret, domain="127.0.0.1", path="/account")
+    for path in (LABELS, "/account/publishers"):
+        answer = client.get(path, base_url=hub.settings.base_url)
+        assert answer.status_code == 200 and "cannot be listed right now" in answer.text
 
 
 def test_protected_labels(people: People, owner: Visitor) -> None:

@@ -349,16 +349,3 @@ def test_one_whose_issuer_is_believed_no_more(people: People, owner: Visitor) ->
     assert page.status == 200 and "no longer trusts this provider" in page.words
     assert "<summary>Workflow file" not in page.html
     assert "is no longer a trusted publisher" in owner.submit("/remove").words
-
-
-def test_a_fault_in_the_content_does_not_stop_the_page(people: People, owner: Visitor) -> None:
-    folder = Path(people.settings.content, owner.handle)
-    folder.mkdir()
-    (folder / "Not A Name").mkdir()
-    try:
-        page = add(owner, repo="review")
-        assert page.status == 200 and "cannot be listed because" in page.words
-        assert f"{owner.handle}/review trusted publishers and tokens" in page.words
-    finally:
-        (folder / "Not A Name").rmdir()
-        folder.rmdir()
