@@ -45,7 +45,7 @@ def readable_repos_of(settings: Settings, owner: str) -> list[str] | None:
     """
     try:
         with reading(settings) as state:
-            return [one.partition("/")[2] for one in state.repos.beginning(f"{owner}/")]
+            return [one.partition("/")[2] for one in state.ids.beginning(f"{owner}/")]
     except RequestError:
         return None
 
