@@ -151,14 +151,17 @@ def test_default_is_production(sdk: Sdk, addresses: dict[str, str], host: str) -
 
 @each_host
 @pytest.mark.parametrize(
-    ("ref", "version"),
-    [("1.0.0", 1), ("1.1.0", 2), ("production", 2), ("canary", 3), ("latest", 3), ("1", 1)],
-)
+    ("ref", "version", "text"),
+    [("1.0.0", 1, "Hi Bo!\n"), ("canary", 3, "Hello Bo.\n"), ("latest", 3, "Hello Bo.\n"),
+     ("1", 1, "Hi Bo!\n")],
+)  # fmt: skip
 def test_refs_in_names(
-    sdk: Sdk, addresses: dict[str, str], host: str, ref: str, version: int
+    sdk: Sdk, addresses: dict[str, str], host: str, ref: str, version: int, text: str
 ) -> None:
-    found = sdk.get(addresses[host], f"ada/greet@{ref}")
-    assert (found["name"], found["version"]) == ("ada/greet", version)
+    found = sdk.get(addresses[host], f"ada/greet@{ref}", {"name": "Bo"})
+    shown = (found["name"], found["version"], found["compiled"])
+    assert shown == ("ada/greet", version, text)
+    assert found["labels"] == (["canary", "latest"] if version == 3 else [])
 
 
 @pytest.mark.parametrize("host", ["embedded", "nginx"])
@@ -172,13 +175,6 @@ def test_versions_and_labels(
     sdk: Sdk, addresses: dict[str, str], host: str, options: dict[str, object], version: int
 ) -> None:
     assert sdk.get(addresses[host], "ada/greet", **options)["version"] == version
-
-
-@each_host
-def test_front_matter_is_no_text(sdk: Sdk, addresses: dict[str, str], host: str) -> None:
-    found = sdk.get(addresses[host], "ada/greet@2.0.0", {"name": "Bo"})
-    assert found["compiled"] == "Hello Bo.\n"
-    assert found["labels"] == ["canary", "latest"]
 
 
 @each_host

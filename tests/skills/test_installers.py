@@ -220,12 +220,6 @@ def test_what_is_withdrawn_is_not_found(skills: Hub) -> None:
     assert not (skills.project / ".agents").exists()
 
 
-def test_the_file_alone_has_no_entry_in_the_lock(skills: Hub) -> None:
-    add(skills, f"{REVIEW}/SKILL.md")
-    assert "Review {{code}} with care." in skill(skills)
-    assert not (skills.project / "skills-lock.json").exists()
-
-
 # Claude Code
 
 
@@ -255,13 +249,6 @@ def test_a_plugin_goes_back_when_its_latest_version_is_withdrawn(claude: Hub) ->
     claude.withdraw("1.1.0")
     assert "updated from 1.1.0 to 1.0.0" in update(claude)
     assert version_of(claude) == "1.0.0"
-
-
-def test_labels_do_not_move_what_a_marketplace_has(claude: Hub) -> None:
-    claude.run("install", "review@ann")
-    claude.label(1, "1.0.0")
-    assert "already at the latest version" in update(claude)
-    assert version_of(claude) == "1.1.0"
 
 
 def test_another_archive_than_the_digest_says_is_not_installed(claude: Hub) -> None:

@@ -88,13 +88,6 @@ def test_standard_input(folder):
     assert "The first one is -, line 9" in process.text
 
 
-def test_a_file_that_is_not_there(folder):
-    done = ingest(folder, f"{folder}/missing.log")
-    assert done.exit_code == 1
-    assert f"Cannot read {folder}/missing.log: No such file or directory" in done.stderr
-    assert "Nothing was counted" in done.stderr
-
-
 def test_no_log_is_wrong_use():
     assert hubctl("stats", "ingest").exit_code == 2
     assert "`hubctl serve` shows the counts" in hubctl("stats", "ingest", "--help").stdout

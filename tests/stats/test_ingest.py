@@ -76,11 +76,6 @@ def test_what_counts(tmp_path, lines, wanted):
     assert count(tmp_path, *lines) == only(**wanted)
 
 
-def test_below_a_base_path(tmp_path):
-    outcome = count(tmp_path, line(f"/prompts{RAW}"), line(RAW), base_path="/prompts")
-    assert outcome == only(counted=1, other=1)
-
-
 def test_malformed_lines_are_reported_with_their_place(tmp_path):
     outcome = count(
         tmp_path,
@@ -265,7 +260,7 @@ def test_a_file_that_cannot_be_read(tmp_path, kind):
         log.mkdir()
     elif kind != "missing":
         log.write_bytes(PACKERS["gzip"](line()) + b"rubbish")
-    with pytest.raises(OperatorError, match="log"):
+    with pytest.raises(OperatorError, match=f"Cannot read {log}: .* Nothing was counted"):
         ingest([str(log)], str(tmp_path / "state"), "", now=NOW)
     assert counts(tmp_path) == {}
 

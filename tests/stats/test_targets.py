@@ -33,27 +33,17 @@ def test_what_counts_is_the_text_the_record_and_versions():
 @pytest.mark.parametrize(
     "target",
     [
-        f"{REPO}/raw?version=1.0.0",
-        f"{REPO}/raw?version=nonsense",
-        f"{REPO}/raw?label=production",
-        f"{REPO}/body?version=1.0.0",
-        f"{REPO}/labels/production.body.txt",
-        f"{REPO}/raw?x=/../..",
-        f"{REPO}?",
-        f"{REPO}/raw#part",
-        "/api/v1/repos/a%6En/story",
-        "/api/v1/repos/ann%2Fstory/raw",
-        "/%61pi/v1/repos/ann/story",
-        "//api/v1//repos/ann///story",
-        "/api/v1/repos/bob/../ann/./story",
-        "/x/../api/v1/repos/ann/story",
+        f"{REPO}/raw?version=1.0.0", f"{REPO}/raw?version=nonsense", f"{REPO}/raw?label=production",
+        f"{REPO}/body?version=1.0.0", f"{REPO}/labels/production.body.txt", f"{REPO}/raw?x=/../..",
+        f"{REPO}?", f"{REPO}/raw#part", "/api/v1/repos/a%6En/story",
+        "/api/v1/repos/ann%2Fstory/raw", "/%61pi/v1/repos/ann/story", "//api/v1//repos/ann///story",
+        "/api/v1/repos/bob/../ann/./story", "/x/../api/v1/repos/ann/story",
         "/langfuse/api/public/v2/prompts/ann%2Fstory",
         "/langfuse/api/public/v2/prompts/ann%2Fstory%40production",
-        "/langfuse/api/public/v2/prompts/ann/story?version=3",
-        f"http://hub.example{REPO}/raw",
+        "/langfuse/api/public/v2/prompts/ann/story?version=3", f"http://hub.example{REPO}/raw",
         f"HTTPS://hub.example:8443{REPO}.json",
     ],
-)
+)  # fmt: skip
 def test_spellings_that_servers_take(target):
     assert repo_of(target, "") == "ann/story"
 
@@ -61,30 +51,16 @@ def test_spellings_that_servers_take(target):
 @pytest.mark.parametrize(
     "target",
     [
-        "",
-        "/",
-        "*",
-        "hub.example:443",
-        "/ann/story",
-        "/api/v1/repos/ann",
-        "/api/v1/repos/Ann/story",
-        "/api/v1/repos/ann/story/",
-        "/api/v1/repos/ann/story_/raw",
-        "/api/v1/repos/an%256En/story",
-        "/api/v1/repos/ann/story%00",
-        "/api/v1/repos/ann/story%0A",
-        "/api/v1/repos/ann/story\n",
-        "/api/v1/repos/ann/../../../../etc/passwd",
-        "/api/v1/repos/ann/story/versions/01.0.0",
-        "/api/v1/repos/ann/story/versions/1.0",
-        "/api/v1/repos/ann/story/versions/1.0.0/raw",
-        "/api/v2/repos/ann/story",
-        "/prompts/api/v1/repos/ann/story",
-        f"/api/v1/repos/{'a' * 40}/story",
-        f"/api/v1/repos/ann/{'a' * 65}",
-        f"/api/v1/repos/ann/story{'/' * PATH_CHARS_MAX}",
+        "", "/", "*", "hub.example:443", "/ann/story", "/api/v1/repos/ann",
+        "/api/v1/repos/Ann/story", "/api/v1/repos/ann/story/", "/api/v1/repos/ann/story_/raw",
+        "/api/v1/repos/an%256En/story", "/api/v1/repos/ann/story%00", "/api/v1/repos/ann/story%0A",
+        "/api/v1/repos/ann/story\n", "/api/v1/repos/ann/../../../../etc/passwd",
+        "/api/v1/repos/ann/story/versions/01.0.0", "/api/v1/repos/ann/story/versions/1.0",
+        "/api/v1/repos/ann/story/versions/1.0.0/raw", "/api/v2/repos/ann/story",
+        "/prompts/api/v1/repos/ann/story", f"/api/v1/repos/{'a' * 40}/story",
+        f"/api/v1/repos/ann/{'a' * 65}", f"/api/v1/repos/ann/story{'/' * PATH_CHARS_MAX}",
     ],
-)
+)  # fmt: skip
 def test_no_repo(target):
     assert repo_of(target, "") is None
 

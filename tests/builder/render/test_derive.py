@@ -70,11 +70,6 @@ def test_a_pull_counts_a_fifth_of_a_publication_and_at_the_start_of_its_day():
     assert trend([midnight], []) == trend([midnight])
 
 
-@given(st.integers(0, LAST_SECOND - 10))
-def test_a_newer_publication_counts_more(time):
-    assert trend([time + 1]) > trend([time])
-
-
 @given(publications, seconds)
 def test_a_publication_more_never_counts_less(times, time):
     assert trend([*times, time]) >= trend(times)

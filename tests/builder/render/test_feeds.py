@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model import answers
-from builder.model.routes import BY_NAME
 from builder.render import feeds
 from tests.support.catalogues import (
     BASE_URL,
@@ -78,11 +77,6 @@ def links(element: ET.Element, rel: str) -> list[ET.Element]:
 
 def texts(root: ET.Element, child: str) -> list[str]:
     return [entry.findtext(ATOM + child) for entry in root.findall(f"{ATOM}entry")]
-
-
-def test_feeds_are_served_as_atom():
-    for route in ("feed", "owner_feed", "repo_feed"):
-        assert BY_NAME[route].media == "application/atom+xml; charset=utf-8"
 
 
 def test_an_owner_without_repos_has_a_feed_as_old_as_the_profile(empty):

@@ -13,8 +13,6 @@ from builder.model.routes import (
     ROUTES,
 )
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL, TRUSTED_URL
-from builder.model.settings import Settings
-from builder.render import openapi
 from tests.support.depth import some
 from tests.support.servers import Server, run_schemathesis
 
@@ -106,13 +104,6 @@ def test_parameters_of_the_spec(document):
     )
 
 
-def test_follows_from_the_settings_alone():
-    one, other = Settings(base_url="https://a.example/b"), Settings(base_url="https://a.example/b")
-    assert openapi.document(one) == openapi.document(other)
-    assert b"https://a.example/b" in openapi.document(one)
-    assert b"127.0.0.1" not in openapi.document(one)
-
-
 def schema_of(document: dict, url: str) -> dict:
     content = document["paths"][url]["get"]["responses"]["200"]["content"]
     (schema,) = (media["schema"] for media in content.values())
@@ -152,17 +143,13 @@ def test_trusted_publishing_is_documented(document):
     sent, answered = schemas["TrustedExchange"], schemas["TrustedToken"]
     assert sent["required"] == ["token", "repo"]
     assert sent["additionalProperties"] is False
-    whole = {**sent, "components": document["components"]}
-    for right in ({"token": "a.b.c", "repo": "ada/*"}, {"token": "a", "repo": "ada/code-review"}):
-        jsonschema.Draft202012Validator(whole).validate(right)
-    for wrong in (
-        {},
-        {"token": "a.b.c"},
-        {"token": "", "repo": "a/b"},
-        {"token": "a", "repo": "review"},
-        {"token": "a", "rep": "a/b"},
-    ):
-        assert not jsonschema.Draft202012Validator(whole).is_valid(wrong)
+    for sample, is_right in (
+        ({"token": "a.b.c", "repo": "ada/*"}, True), ({"token": "a", "repo": "ada/x"}, True),
+        ({"token": "a.b.c"}, False), ({"token": "", "repo": "a/b"}, False),
+        ({"token": "a", "repo": "review"}, False), ({"token": "a", "rep": "a/b"}, False),
+    ):  # fmt: skip
+        whole = {**sent, "components": document["components"]}
+        assert jsonschema.Draft202012Validator(whole).is_valid(sample) is is_right
     assert list(answered["properties"]) == ["token", "owner", "repos", "expires_at"]
     assert answered["required"] == list(answered["properties"])
 

@@ -43,20 +43,14 @@ def test_archives_have_the_same_bytes_at_any_time():
 @pytest.mark.parametrize(
     ("front", "is_described"),
     [
-        ("description: Greets.", True),
-        ('"description": Greets.', True),
-        ("'description' : 5", True),
-        ("{description: Greets.}", True),
-        ("description: >-\n  Greets\n  you.", True),
-        ("? description\n: Greets.", True),
-        ("title: Greet", False),
-        ("description:", False),
-        ("description: null", False),
-        ("description: ''", False),
-        ("# description: Greets.\ntitle: description", False),
+        ("description: Greets.", True), ('"description": Greets.', True),
+        ("'description' : 5", True), ("{description: Greets.}", True),
+        ("description: >-\n  Greets\n  you.", True), ("? description\n: Greets.", True),
+        ("title: Greet", False), ("description:", False), ("description: null", False),
+        ("description: ''", False), ("# description: Greets.\ntitle: description", False),
         ("variables:\n- name: who\n  description: Whom to greet", False),
     ],
-)
+)  # fmt: skip
 def test_a_description_in_front_matter_goes_without_the_title(front: str, is_described: bool):
     made = skill("greet", "description: no\n", front, "Greets.")
     expected = "Greets." if is_described else "Use for: Greet. Greets."
@@ -114,14 +108,11 @@ def test_no_plugin_has_a_name_that_claude_code_refuses() -> None:
 @pytest.mark.parametrize(
     ("base_url", "takes"),
     [
-        ("https://hub.example/base", True),
-        ("http://hub.example", False),
-        ("https://localhost:8443", False),
-        ("https://hub.localhost", False),
-        ("https://127.0.0.1", False),
-        ("https://[::1]:8443/hub", False),
+        ("https://hub.example/base", True), ("http://hub.example", False),
+        ("https://localhost:8443", False), ("https://hub.localhost", False),
+        ("https://127.0.0.1", False), ("https://[::1]:8443/hub", False),
     ],
-)
+)  # fmt: skip
 def test_claude_code_wants_https_and_another_machine(base_url: str, takes: bool) -> None:
     assert skills.installs_plugins(base_url) == takes
 
@@ -158,13 +149,11 @@ def test_the_index_of_an_owner_has_the_first_fifty():
 @pytest.mark.parametrize(
     ("handle", "name"),
     [
-        ("ann", "ann"),
-        ("agent-skills", "agent-skills-prompts"),
-        ("inline", "inline-prompts"),
+        ("ann", "ann"), ("agent-skills", "agent-skills-prompts"), ("inline", "inline-prompts"),
         ("claude-plugins-official", "prompts-f6cb1f50b780"),
         ("my-official-claude", "prompts-2a0f7d5bb62d"),
     ],
-)
+)  # fmt: skip
 def test_no_marketplace_has_a_name_that_claude_code_refuses(handle, name):
     user = User(handle, "", "", "", "2026-01-01T00:00:00Z", 0, None, "person", [])
     made = json.loads(skills.marketplace(user, []))

@@ -75,12 +75,10 @@ def test_commands(text, found):
     "value, tools",
     [
         ("Read, Bash(git log:*), Write", ["Bash(git log:*)", "Read", "Write"]),
-        ("Read Grep", ["Grep", "Read"]),
-        ("[Read, 'Bash(rm -rf, x)']", ["Bash(rm -rf, x)", "Read"]),
-        ("", []),
-        ("7", ["7"]),
+        ("Read Grep", ["Grep", "Read"]), ("[Read, 'Bash(rm -rf, x)']", ["Bash(rm -rf, x)", "Read"]),
+        ("", []), ("7", ["7"]),
     ],
-)
+)  # fmt: skip
 def test_tools(value, tools):
     text = f"---\nname: x\nallowed-tools: {value}\n---\nBody\n"
     found = examine(text, ())[TOOLS]

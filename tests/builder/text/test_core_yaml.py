@@ -152,12 +152,10 @@ def test_a_star_that_is_no_alias_is_read():
 @pytest.mark.parametrize(
     ("begin", "item", "end", "around"),
     [
-        ("k: [", "a,", "]\n", 3),
-        ("", "- a\n", "", 1),
-        ("k: [", "[],", "]\n", 3),
+        ("k: [", "a,", "]\n", 3), ("", "- a\n", "", 1), ("k: [", "[],", "]\n", 3),
         ("", "k: 1\n", "", 1),
     ],
-)
+)  # fmt: skip
 def test_yaml_may_have_2000_values(yaml_work, begin, item, end, around):
     each = 2 if item == "k: 1\n" else 1
     most = (VALUES_MAX - around) // each

@@ -90,13 +90,11 @@ def test_files_of_no_text_are_not_shown():
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (OLD, NEW),
-        (NEW, OLD),
-        ({}, {"+d/e/run.sh": b"#!/bin/sh\necho\n", "empty": b""}),
+        (OLD, NEW), (NEW, OLD), ({}, {"+d/e/run.sh": b"#!/bin/sh\necho\n", "empty": b""}),
         ({"+d/e/run.sh": b"no end", "empty": b""}, {}),
         ({"a": b"1\n" * 9}, {"+a": b"1\n" * 4 + b"2\r\n" + b"1\n" * 5}),
     ],
-)
+)  # fmt: skip
 def test_git_applies_them(tmp_path: Path, old: Files, new: Files):
     old, new = ({path: data for path, data in one.items() if path != "img"} for one in (old, new))
     for path, data in old.items():

@@ -69,6 +69,9 @@ def test_rows_are_both_texts(old, new):
         assert rows == []
     else:
         assert restore(old, rows) == (old, new)
+    for row in rows:
+        assert all(text for text, _ in row.segments or ())
+        assert all(one[1] is not other[1] for one, other in pairwise(row.segments or ()))
 
 
 def test_lines_are_paired_in_the_whole_of_a_changed_block():
@@ -119,15 +122,6 @@ def test_unchanged_lines_open_until_they_are_too_many():
     assert (many.folded, many.left_out) == ((), hunks.FOLDED_LINES_MAX + 2)
     long = rows_of("long " * 9_000 + "\na\nb\nc\nold\n", "long " * 9_000 + "\na\nb\nc\nnew\n")
     assert long[0].folded == () and long[0].left_out == 1
-
-
-@given(sentences, sentences)
-def test_neighbouring_segments_differ_and_none_is_empty(old, new):
-    for row in rows_of(old, new):
-        for text, _ in row.segments or ():
-            assert text
-        marks = [sign for _, sign in row.segments or ()]
-        assert all(one is not other for one, other in pairwise(marks))
 
 
 def marked(old: str, new: str) -> tuple[list[str], list[str]]:

@@ -73,18 +73,11 @@ def test_without_markers_the_rest_stays(body):
 @pytest.mark.parametrize(
     "piece",
     [
-        '{{role "user"}}\n',
-        '{{role "user"}}\na\n',
-        "\n",
-        " \n",
-        "\r",
-        " ",
-        "{{",
-        '{{role "',
+        '{{role "user"}}\n', '{{role "user"}}\na\n', "\n", " \n", "\r", " ", "{{", '{{role "',
         "\t{{role ",
     ],
     ids=repr,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("start", ["", '{{role "user"}}\n', '{{role "user"}}\na'], ids=repr)
 def test_largest_bodies_of_one_piece(piece, start):
     body = (start + piece * (CONTENT_BYTES_MAX // len(piece)))[:CONTENT_BYTES_MAX]

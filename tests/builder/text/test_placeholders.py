@@ -254,21 +254,14 @@ def test_long_names_stay_apart():
 @pytest.mark.parametrize(
     ("texts", "convention"),
     [
-        ([], "none"),
-        (["Say hello."], "none"),
-        (["About ${topic:cats}."], "dollar"),
+        ([], "none"), (["Say hello."], "none"), (["About ${topic:cats}."], "dollar"),
         (["${a:b}", "${a:b}", "${a:b}"] + ["{{c}}"] * 9, "dollar"),
-        (["${a:b}"] + ["{{c}}"] * 2, "none"),
-        (["${a}"] * 5, "dollar"),
-        (["${a}"] * 4, "none"),
-        (["${a}"] * 5 + ["{{a}}"] * 5, "none"),
-        (["`${a}`", "```\n${a}\n```"] * 5, "none"),
-        (["```\n${a:b}\n```"] * 5, "none"),
-        (["${a.b} ${c:d}"] * 5, "none"),
-        (["${env:HOME} ${PORT:-80}"] * 5, "none"),
-        (["{a} {b}"] * 9, "none"),
+        (["${a:b}"] + ["{{c}}"] * 2, "none"), (["${a}"] * 5, "dollar"), (["${a}"] * 4, "none"),
+        (["${a}"] * 5 + ["{{a}}"] * 5, "none"), (["`${a}`", "```\n${a}\n```"] * 5, "none"),
+        (["```\n${a:b}\n```"] * 5, "none"), (["${a.b} ${c:d}"] * 5, "none"),
+        (["${env:HOME} ${PORT:-80}"] * 5, "none"), (["{a} {b}"] * 9, "none"),
     ],
-)
+)  # fmt: skip
 def test_guess(texts, convention):
     assert guess(texts) == convention
 

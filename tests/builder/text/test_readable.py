@@ -151,15 +151,10 @@ def test_indented_lines_after_an_empty_line_are_code(before):
 @pytest.mark.parametrize(
     "data",
     [
-        '{"a": 1}',
-        '["a", {"b": 2}],',
-        '[{"role": "user"}]\n',
-        "{'a': '{{two}}'}",
-        '{"a": 1,\r\n "b": {}}',
-        '{\n  "a": [\n\n    **1**\n  ]\n}\n',
-        '[\n"a",\n"b"\n]',
+        '{"a": 1}', '["a", {"b": 2}],', '[{"role": "user"}]\n', "{'a': '{{two}}'}",
+        '{"a": 1,\r\n "b": {}}', '{\n  "a": [\n\n    **1**\n  ]\n}\n', '[\n"a",\n"b"\n]',
     ],
-)
+)  # fmt: skip
 def test_data_is_code(data):
     shown, _ = shown_of(f"Answer:\n{data}")
     assert shown.startswith("Answer:\n<code>")
@@ -169,15 +164,10 @@ def test_data_is_code(data):
 @pytest.mark.parametrize(
     "text",
     [
-        "[Name]",
-        '["A note" by **Ann**',
-        "{",
-        "{\n- a\n- b\n}",
-        '{{"a"}}',
-        "{{#if a}}\nb\n{{/if}}",
+        "[Name]", '["A note" by **Ann**', "{", "{\n- a\n- b\n}", '{{"a"}}', "{{#if a}}\nb\n{{/if}}",
         '{"a": 1, and so on\n\nb}',
     ],
-)
+)  # fmt: skip
 def test_brackets_of_prose_are_no_code(text):
     assert "<code>" not in shown_of(text)[0]
 

@@ -154,25 +154,10 @@ def test_any_text(body):
 @pytest.mark.parametrize(
     "unit",
     [
-        "<a ",
-        "<!--",
-        "<script",
-        '{"a":',
-        "* ",
-        "**",
-        "1. ",
-        "# ",
-        "`",
-        "{{!",
-        "{{!--",
-        "{#",
-        "```\n",
-        "---\na:",
-        "[a](",
-        "A:",
-        "a.\n",
+        "<a ", "<!--", "<script", '{"a":', "* ", "**", "1. ", "# ", "`", "{{!", "{{!--", "{#",
+        "```\n", "---\na:", "[a](", "A:", "a.\n",
     ],
-)
+)  # fmt: skip
 def test_a_hostile_text_is_read_in_part(unit):
     assert len(of(unit * 80_000)) <= 2 * SUMMARY_CHARS_MAX
     assert len(title_of(unit * 80_000)) <= 200

@@ -2,7 +2,6 @@
 
 import pytest
 
-from builder.text.prompts import parse_document
 from builder.text.unworkable import tell_unworkable
 
 SKILL = {"name": "rich", "description": "Does it.", "allowed-tools": "Bash", "metadata": {}}
@@ -52,9 +51,3 @@ def test_many_files_give_one_warning():
 def test_front_matter(front: dict[str, object], told: str):
     found = [*tell_unworkable("rich", front, [])]
     assert len(found) == bool(told) and all(told in one for one in found)
-
-
-def test_front_matter_as_it_is_read():
-    text = "---\nname: rich-skill\ndescription: Does it.\nallowed-tools: Bash\n---\nDo it."
-    (told,) = tell_unworkable("rich", parse_document(text).front, [])
-    assert "without allowed-tools" in told
