@@ -2,7 +2,6 @@
 
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render.connect import snippets
 from builder.search.query_thread import QueryThread
 from mcp_app.calls import Calls
 from mcp_app.endpoint import Endpoint
@@ -29,11 +28,5 @@ def create_app(
         Access(settings.base_url, origins),
         calls=Calls(catalogue, server.server_info_stamp),
         throttle=throttle,
-        how_to_connect=f"""This is an MCP server: MCP clients send POST requests to it.
-Add it to Claude Code:
-
-    {snippets(settings).claude_code}
-
-Other clients: {settings.base_url}{BY_NAME["connect"].url}
-""",
+        connect_url=settings.base_url + BY_NAME["connect"].url,
     )

@@ -1,46 +1,42 @@
 """Cursors: opaque texts that say where the next page of a list begins.
 
-A cursor holds a position and a digest of the query, so a cursor of another list is rejected. It
-stays valid after builds: the position is the last row shown if the order is by a key, else a number
-of rows.
+A cursor holds a number of rows and a digest of the query, so a cursor of another list is rejected.
+After a build, it continues at the same place in the new list.
 """
 
 import base64
 import binascii
 import hashlib
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from builder.model.errors import RequestError
-from builder.model.names import VERSION_PATTERN
 
 CURSOR_CHARS_MAX = 1000
 
-# The types of a cursor's position. Cursors are not signed, so a client can send any.
-Offset = Annotated[int, Meta(ge=0, le=10**9)]
-LastVersion = Annotated[str, Meta(pattern=rf"\A{VERSION_PATTERN}\Z")]
-LastTag = tuple[int, str]
+# Cursors are not signed, so a client can send any.
+_Cursor = tuple[str, Annotated[int, Meta(ge=0, le=10**9)]]
 
 
-def make_cursor(position: Any, *query: object) -> str:
-    """A cursor for the rows after ``position`` of the list that ``query`` describes."""
-    data = msgspec.json.encode([_digest(query), position])
+def make_cursor(start: int, *query: object) -> str:
+    """A cursor for the rows from ``start`` of the list that ``query`` describes."""
+    data = msgspec.json.encode([_digest(query), start])
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, kind: Any, *query: object) -> Any:
-    """The position in a cursor, of type ``kind``. Raises RequestError ``invalid_parameter``."""
+def read_cursor(cursor: str, *query: object) -> int:
+    """The start in a cursor. Raises RequestError ``invalid_parameter``."""
     try:
         padding = "=" * (-len(cursor) % 4)
         data = base64.b64decode(cursor + padding, altchars=b"-_", validate=True)
-        digest, position = msgspec.json.decode(data, type=tuple[str, kind])
+        digest, start = msgspec.json.decode(data, type=_Cursor)
     except (ValueError, binascii.Error, RecursionError):  # cut off, or not made by the hub
         digest = None
     if digest != _digest(query):
         raise stale()
-    return position
+    return start
 
 
 def refuse_cursor(cursor: str | None) -> None:

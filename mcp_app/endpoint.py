@@ -4,10 +4,8 @@ Stateless: no session and no stream; each answer is JSON. This module checks the
 request. The SDK speaks the protocol, except for the tool calls that ``calls`` answers.
 """
 
-import asyncio
 import contextlib
 import json
-import re
 import traceback
 from collections.abc import AsyncIterator
 from logging import getLogger
@@ -16,17 +14,16 @@ from typing import Any
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from pydantic_core import from_json
 
 from builder.model.answer_headers import Headers, exhausted
 from builder.model.caching import CACHE_CONTROL
-from builder.model.routes import JSON, TEXT
-from builder.text.json_keys import load_pairs, repeated_keys
+from builder.model.routes import JSON
 from mcp_app.calls import Calls
 from server.access import Access
-from server.answers import Answer
+from server.answers import Answer, send_answer
 from server.app import Receive, Scope, Send
+from server.bodies import is_long, read_ahead
 from server.throttle import Throttle, client_of
 
 BODY_BYTES_MAX = 256 * 1024
@@ -51,22 +48,13 @@ _PREFLIGHT: Headers = [
     (b"access-control-max-age", b"86400"),
 ]
 _EXPOSED = b"MCP-Protocol-Version, MCP-Session-Id, Retry-After, RateLimit, RateLimit-Policy"
-_USUAL_ACCEPTS = frozenset(
-    {b"application/json, text/event-stream", b"application/json,text/event-stream", b"*/*"}
-)
-_NO_MESSAGE = (
-    'The body must be a JSON-RPC 2.0 message: {"jsonrpc": "2.0", "id": 1, "method": …, '
-    '"params": {…}}.'
-)
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
-_ALLOW = (b"allow", b"POST, OPTIONS")
-_CHECKED: Headers = [
+_ALWAYS: Headers = [
     (b"accept", b"application/json, text/event-stream"),
     (b"content-type", JSON.encode()),
 ]
-
-
-_is_version = re.compile("[0-9][0-9A-Za-z.-]{0,31}").fullmatch
+# The server would read the unread rest of a body as the next request.
+_CLOSE: Headers = [(b"connection", b"close")]
 
 
 class Refusal(Exception):
@@ -85,7 +73,7 @@ class Endpoint:
     """The ASGI application of an SDK ``Server``, between entering and leaving ``running()``.
 
     ``calls`` answers what it can before the SDK. ``throttle`` counts requests by client.
-    ``how_to_connect`` is the answer to a browser that opens the address.
+    ``connect_url``: of the page that says how clients connect.
     """
 
     def __init__(
@@ -95,13 +83,13 @@ class Endpoint:
         *,
         calls: Calls | None = None,
         throttle: Throttle | None = None,
-        how_to_connect: str = "",
+        connect_url: str = "",
     ) -> None:
         self._sdk = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         self._access = access
         self._calls = calls
         self._throttle = throttle
-        self._how_to_connect = how_to_connect.encode()
+        self._connect_url = connect_url
         policy = [(b"ratelimit-policy", throttle.policy.encode())] if throttle else []
         self._headers = [*_FIXED, *policy]
 
@@ -120,7 +108,8 @@ class Endpoint:
             if scope["method"] == "OPTIONS":
                 answer = Answer(204, [*_PREFLIGHT, (b"content-length", b"0")], b"")
             elif scope["method"] != "POST":
-                answer = self._not_allowed(scope["method"])
+                told = f"This is an MCP server: clients send POST. To connect: {self._connect_url}"
+                raise Refusal(405, told, headers=[(b"allow", b"POST, OPTIONS")])
             else:
                 answer = await self._post(scope, headers, receive)
         except Refusal as refusal:
@@ -131,10 +120,9 @@ class Endpoint:
             answer = _refused(
                 Refusal(500, "The server failed. Try again in a moment.", types.INTERNAL_ERROR)
             )
-        if answer is not None:
-            start = [*answer.headers, *self._headers, *cors]
-            await send({"type": "http.response.start", "status": answer.status, "headers": start})
-            await send({"type": "http.response.body", "body": answer.body})
+        await send_answer(
+            answer._replace(headers=[*answer.headers, *self._headers, *cors]), scope, send
+        )
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         if len(headers) < len(scope["headers"]):
@@ -151,42 +139,16 @@ class Endpoint:
                 403, "This origin is not allowed. The operator can allow it with --mcp-origin."
             )
 
-    def _not_allowed(self, method: str) -> Answer:
-        body = b"" if method == "HEAD" else self._how_to_connect
-        headers = [
-            _ALLOW,
-            (b"content-type", TEXT.encode()),
-            (b"content-length", b"%d" % len(self._how_to_connect)),
-        ]
-        return Answer(405, headers, body)
-
-    async def _post(
-        self, scope: Scope, headers: dict[bytes, bytes], receive: Receive
-    ) -> Answer | None:
-        """The answer to a message; None if the client has disconnected. Raises Refusal."""
+    async def _post(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Answer:
+        """The answer to a message. Raises Refusal."""
         if self._throttle:
             wait_seconds = self._throttle.hit(client_of(scope))
             if wait_seconds:
                 raise _too_many(self._throttle, wait_seconds)
-        if not _is_json(headers.get(b"content-type", b"")):
-            raise Refusal(415, "Send a JSON-RPC message with Content-Type: application/json.")
-        if not _accepts_json(headers.get(b"accept", b"*/*")):
-            raise Refusal(
-                406, "Answers are JSON. Send Accept: application/json, text/event-stream."
-            )
-        body = await _read_body(headers, receive)
-        if body is None:
-            return None
+        body = await _read_body(scope, receive)
         message = _read_message(body)
-        version = headers.get(b"mcp-protocol-version", b"").decode("latin-1").strip()
-        if b"mcp-protocol-version" in headers and version not in KNOWN_PROTOCOL_VERSIONS:
-            return _unknown_version(message, version)
-        if (
-            self._calls
-            and message["method"] == "tools/call"
-            and {"id", "params"} <= message.keys()
-            and len(headers) == len(scope["headers"])
-        ):
+        is_call = message["method"] == "tools/call" and {"id", "params"} <= message.keys()
+        if self._calls and is_call and len(headers) == len(scope["headers"]):
             spoken = {
                 name.decode(): headers[name].decode("latin-1").strip(" \t")
                 for name in _ROUTING
@@ -209,14 +171,14 @@ class Endpoint:
         async def keep(event: dict[str, Any]) -> None:
             sent.append(event)
 
-        # The headers that this module has checked get the SDK's own values. The HTTP parser leaves
+        # Every client gets JSON, whatever it says that it sends and accepts. The HTTP parser leaves
         # white space after the other values.
         headers = [
             (name, value.strip(b" \t"))
             for name, value in scope["headers"]
             if name not in (b"accept", b"content-type")
         ]
-        headers += _CHECKED
+        headers += _ALWAYS
         await self._sdk.handle_request({**scope, "headers": headers}, take, keep)
         start, *rest = sent
         return Answer(
@@ -232,40 +194,27 @@ def _cors(origin: bytes) -> Headers:
     ]
 
 
-def _is_json(content_type: bytes) -> bool:
-    return content_type.partition(b";")[0].strip().lower() == b"application/json"
-
-
-def _accepts_json(accept: bytes) -> bool:
-    if accept in _USUAL_ACCEPTS:
-        return True
-    ranges = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
-    return not ranges.isdisjoint({b"application/json", b"application/*", b"*/*"})
-
-
-async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-    """The whole body; None if the client disconnects before its end. Raises Refusal."""
-    length = headers.get(b"content-length", b"")
-    if length.isdigit() and int(length) > BODY_BYTES_MAX:
-        raise _too_large()
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS_MAX):
-            while (event := await receive())["type"] == "http.request":
-                body += event.get("body", b"")
-                if len(body) > BODY_BYTES_MAX:
-                    raise _too_large()
-                if not event.get("more_body"):
-                    return bytes(body)
-    except TimeoutError:
+async def _read_body(scope: Scope, receive: Receive) -> bytes:
+    """The whole body. Raises Refusal."""
+    receive = await read_ahead(scope, receive, BODY_BYTES_MAX, BODY_SECONDS_MAX)
+    event = await receive()
+    if is_long(scope, BODY_BYTES_MAX) or len(event["body"]) > BODY_BYTES_MAX:
+        raise Refusal(
+            413,
+            f"The message is larger than {BODY_BYTES_MAX // 1024} KiB. Send a shorter one.",
+            headers=_CLOSE,
+        )
+    if event["more_body"]:
         raise Refusal(
             408, f"The body took longer than {BODY_SECONDS_MAX} s. Send it again.", headers=_CLOSE
-        ) from None
-    return None
+        )
+    return event["body"]
 
 
 def _read_message(body: bytes) -> dict[str, Any]:
-    """A request or notification of JSON-RPC 2.0. Raises Refusal for anything else."""
+    """A request or notification of JSON-RPC 2.0. Raises Refusal for anything else: the SDK's errors
+    would repeat parts of it, which may be aimed at a model.
+    """
     try:
         # The SDK's own parser: a message that the SDK would reject must not get through another
         # way.
@@ -274,14 +223,6 @@ def _read_message(body: bytes) -> dict[str, Any]:
         raise Refusal(
             400, "The body is not valid JSON in UTF-8. Send a JSON-RPC message.", types.PARSE_ERROR
         ) from None
-    if twice := next(repeated_keys([load_pairs(body)]), None):
-        raise Refusal(
-            400, f"The key {twice[:100]!r} is given twice. Send one.", types.INVALID_REQUEST
-        )
-    if isinstance(message, list):
-        raise Refusal(
-            400, "Batches are not supported. Send one message at a time.", types.INVALID_REQUEST
-        )
     if not (
         isinstance(message, dict)
         and message.get("jsonrpc") == "2.0"
@@ -290,20 +231,12 @@ def _read_message(body: bytes) -> dict[str, Any]:
         and type(message.get("params", {})) is dict
         and message.keys().isdisjoint({"result", "error"})
     ):
-        raise Refusal(400, _NO_MESSAGE, types.INVALID_REQUEST)
+        raise Refusal(
+            400,
+            'The body must be one message: {"jsonrpc": "2.0", "id": 1, "method": …, "params": …}.',
+            types.INVALID_REQUEST,
+        )
     return message
-
-
-# The server would read the unread rest of a body as the next request.
-_CLOSE: Headers = [(b"connection", b"close")]
-
-
-def _too_large() -> Refusal:
-    return Refusal(
-        413,
-        f"The message is larger than {BODY_BYTES_MAX // 1024} KiB. Send a shorter one.",
-        headers=_CLOSE,
-    )
 
 
 def _too_many(throttle: Throttle, wait_seconds: int) -> Refusal:
@@ -319,27 +252,11 @@ def _too_many(throttle: Throttle, wait_seconds: int) -> Refusal:
 
 def _refused(refusal: Refusal) -> Answer:
     """The refusal as an error of JSON-RPC, without the request's id, which may be unread."""
-    answer = _error(refusal.status, None, {"code": refusal.code, "message": str(refusal)})
+    error = {"code": refusal.code, "message": str(refusal)}
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}, ensure_ascii=False)
+    answer = _json_answer(refusal.status, body.encode())
     answer.headers.extend(refusal.headers)
     return answer
-
-
-def _unknown_version(message: dict[str, Any], version: str) -> Answer:
-    """The error from which clients learn the versions that the server speaks."""
-    # Repeats only a well-formed version: any other text may be aimed at a model.
-    version = version if _is_version(version) else ""
-    error = {
-        "code": types.UNSUPPORTED_PROTOCOL_VERSION,
-        "message": f"Unknown protocol version `{version}`. In the header MCP-Protocol-Version, "
-        f"send one of {', '.join(KNOWN_PROTOCOL_VERSIONS)}.",
-        "data": {"supported": KNOWN_PROTOCOL_VERSIONS, "requested": version},
-    }
-    return _error(400, message.get("id"), error)
-
-
-def _error(status: int, request_id: Any, error: dict[str, Any]) -> Answer:
-    body = {"jsonrpc": "2.0", "id": request_id, "error": error}
-    return _json_answer(status, json.dumps(body, ensure_ascii=False).encode())
 
 
 def _json_answer(status: int, body: bytes) -> Answer:

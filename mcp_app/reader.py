@@ -6,7 +6,7 @@ Notes the files that it read: an answer can be reused as long as these are uncha
 import asyncio
 import os
 from functools import cache
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -23,12 +23,11 @@ from builder.model.errors import RequestError
 from builder.model.matching import version_file
 from builder.model.names import Version
 from builder.model.routes import BY_NAME, PAGE_SIZE
-from builder.model.search_records import Correction, SearchMatch
 from builder.model.settings import Settings
 from builder.search.queries import ListPart, ListQuery, Queries
 from builder.search.query_thread import QueryThread
 from builder.store.site import Mark, is_built, mark_of
-from mcp_app.cursors import Offset, make_cursor, read_cursor
+from mcp_app.cursors import make_cursor, read_cursor
 
 # Reading and decoding a file up to this size takes no noticeable time. Larger files are read in a
 # thread.
@@ -59,18 +58,6 @@ class Catalogue(NamedTuple):
 
     settings: Settings
     queries: QueryThread
-
-
-class Part(NamedTuple):
-    """A part of a list's summaries, and the length of the list. After a search, also how the words
-    matched, as in ``answers.ListMeta``.
-    """
-
-    rows: list[RepoSummary]
-    total: int
-    match: Literal["all", "some"] | None = None
-    corrected: list[Correction] | None = None
-    matches: list[SearchMatch] | None = None
 
 
 class Reader:
@@ -140,45 +127,15 @@ class Reader:
             raise self.missing()
         return found.data
 
-    async def find(self, query: ListQuery, start: int, count: int) -> Part:
+    async def find(
+        self, query: ListQuery, start: int, count: int
+    ) -> tuple[list[RepoSummary], ListPart]:
         """``count`` summaries of a list from ``start``, and the data of the whole list.
 
         Raises RequestError ``tag_not_found``, or ``invalid_parameter`` for a query without words.
         """
-        if query.match():
-            listed = await self._listed(query, start, count)
-            if listed:
-                return Part(*listed)
         found: ListPart = await self._query(Queries.find, query, start, count)
-        decode = _decoder(RepoSummary).decode
-        rows = [decode(row) for row in found.rows]
-        return Part(rows, found.total, found.match, found.corrected, found.matches)
-
-    async def _listed(
-        self, query: ListQuery, start: int, count: int
-    ) -> tuple[list[RepoSummary], int] | None:
-        """As ``find``, from the files of the pages that have these rows. None if a file is missing,
-        as it can be for a moment when a list grows by a page.
-        """
-        rows: list[RepoSummary] = []
-        total = None
-        for number in range(start // PAGE_SIZE, (start + count - 1) // PAGE_SIZE + 1):
-            page = await self._page(query, number)
-            if page is None:
-                break
-            rows += page.data
-            total = page.meta.total
-        if total is None and start:
-            page = await self._page(query, 0)  # which has the length of the list
-            total = page and page.meta.total
-        rows = rows[start % PAGE_SIZE :][:count]
-        if total is None or len(rows) < min(count, total - start):
-            return None
-        return rows, total
-
-    async def _page(self, query: ListQuery, number: int) -> "_Listed[RepoSummary] | None":
-        file = query._replace(page=number + 1).match().file
-        return await self._read_file(file, _Listed[RepoSummary])
+        return [_decoder(RepoSummary).decode(row) for row in found.rows], found
 
     async def owners_beginning(self, prefix: str, count: int) -> list[str]:
         return await self._query(Queries.owners_beginning, prefix, count)
@@ -214,8 +171,7 @@ class Reader:
             if error.code == "unavailable":
                 raise RequestError(
                     "unavailable",
-                    "Search by words, owner or several tags is temporarily unavailable. Try again "
-                    "in a moment. Browsing all prompts or one tag still works.",
+                    "Search is temporarily unavailable. Try again in a moment.",
                 ) from None
             raise
 
@@ -271,9 +227,9 @@ async def list_top(
     Raises RequestError ``invalid_parameter`` for a cursor of another list.
     """
     list_key = ("top", count)
-    start = read_cursor(cursor, Offset, *list_key) if cursor is not None else 0
-    rows, total, *_ = await reader.find(ListQuery(), start, PAGE_SIZE)
+    start = read_cursor(cursor, *list_key) if cursor is not None else 0
+    rows, found = await reader.find(ListQuery(), start, PAGE_SIZE)
     end = start + len(rows)
-    if rows and end < min(total, count):
+    if rows and end < min(found.total, count):
         return rows, {"nextCursor": make_cursor(end, *list_key)}
     return rows, {}

@@ -20,7 +20,6 @@ from builder.model.errors import RequestError
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.text.likeness import alike
-from mcp_app.cursors import refuse_cursor
 from mcp_app.prompt_text import Prompt, PromptId, find_prompt
 from mcp_app.reader import Reader, list_top, not_whole
 from mcp_app.unknown import did_you_mean
@@ -46,7 +45,7 @@ def file_uri(template: str, path: str, **params: str) -> str:
 async def list_resources(
     reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
 ) -> dict[str, Any]:
-    """The top of the catalogue. The templates reach every prompt."""
+    """The top of the catalogue. ``read_resource`` reaches every prompt."""
     repos, next_cursor = await list_top(reader, params.cursor)
     resources = [
         {
@@ -60,41 +59,6 @@ async def list_resources(
         for repo in repos
     ]
     return {"resources": resources} | next_cursor
-
-
-async def list_templates(
-    reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
-) -> dict[str, Any]:
-    refuse_cursor(params.cursor)
-    return {
-        "resourceTemplates": [
-            {"uriTemplate": uri, "name": name, "title": title, "description": description}
-            # The media types of files differ: get_prompt lists them.
-            | ({} if "{+path}" in uri else {"mimeType": MEDIA})
-            for uri, (name, title, description) in _TEMPLATES.items()
-        ]
-    }
-
-
-_TEMPLATES = {
-    LATEST: ("prompt", "A prompt", "The published text of a prompt's latest version."),
-    ONE_VERSION: (
-        "prompt-version",
-        "One version of a prompt",
-        "The published text of one version, for example 1.2.0. It never changes.",
-    ),
-    VERSION_FILE: (
-        "prompt-file",
-        "A file of a version",
-        "A file beside the text of one version, as get_prompt lists it. It never changes.",
-    ),
-    SKILL: ("skill", "A prompt as a skill", "A prompt's latest version as an Agent Skill."),
-    SKILL_FILE: (
-        "skill-file",
-        "A file of a skill",
-        "A file beside the SKILL.md of a prompt's latest version.",
-    ),
-}
 
 
 async def read_resource(
@@ -206,4 +170,5 @@ def cache_scope(settings: Settings) -> Literal["public", "private"]:
 
 
 def _unknown_uri() -> RequestError:
-    return RequestError("invalid_parameter", f"Unknown URI. Resources are {', '.join(_TEMPLATES)}.")
+    known = LATEST, ONE_VERSION, VERSION_FILE, SKILL, SKILL_FILE
+    return RequestError("invalid_parameter", f"Unknown URI. Resources are {', '.join(known)}.")

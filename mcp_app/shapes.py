@@ -101,14 +101,6 @@ class GetPrompt(Struct, forbid_unknown_fields=True):
             "Variables without a value get their default. Default: the text keeps all variables."
         ),
     ] = UNSET
-    offset: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="next_offset of the previous answer, to get the rest of a truncated text. "
-            "Keep the other arguments the same.",
-        ),
-    ] = 0
 
 
 class ListVersions(Struct, forbid_unknown_fields=True):
@@ -208,12 +200,6 @@ class PromptResult(Struct):
     missing: Annotated[
         list[str] | UnsetType, Meta(description="Required variables without a value, if any.")
     ] = UNSET
-    truncated: Annotated[
-        bool | UnsetType, Meta(description="true: this is only a part of the text.")
-    ] = UNSET
-    next_offset: Annotated[
-        int | UnsetType, Meta(description="Pass it as offset to get the next part.")
-    ] = UNSET
     label: Annotated[str | UnsetType, Meta(description="The label that was requested, if any.")] = (
         UNSET
     )
@@ -221,7 +207,7 @@ class PromptResult(Struct):
         list[Message] | UnsetType,
         Meta(
             description="The text as the messages of a conversation, filled in likewise. Absent "
-            "if it is none, or only a part of the text."
+            "if it is none."
         ),
     ] = UNSET
     files: Annotated[

@@ -2,12 +2,12 @@
 
 import traceback
 from collections.abc import Awaitable, Callable
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from logging import getLogger
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from builder.model import names
 from builder.model.answers import RepoSummary
@@ -19,7 +19,7 @@ from builder.model.search_records import SearchMatch
 from builder.search.queries import REACHED_MAX, ListQuery
 from builder.text.likeness import COMPARED_MAX, alike
 from builder.text.sources import built_from
-from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
+from mcp_app.cursors import make_cursor, read_cursor, stale
 from mcp_app.prompt_text import Prompt, PromptId, fill_in, find_prompt, find_repo, parse_id
 from mcp_app.reader import Reader, not_whole
 from mcp_app.resources import VERSION_FILE, file_uri
@@ -41,7 +41,7 @@ from mcp_app.shapes import (
 )
 from mcp_app.unknown import did_you_mean
 
-TEXT_BYTES_MAX = 100_000
+T = TypeVar("T")
 
 log = getLogger("hub.mcp")
 
@@ -57,12 +57,12 @@ async def search_prompts(reader: Reader, request: SearchPrompts) -> SearchResult
     sort = None if request.sort is UNSET else request.sort
     words = request.query.strip()
     list_key = (words, tags, owner, sort)
-    start = read_cursor(request.cursor, Offset, *list_key) if request.cursor else 0
+    start = read_cursor(request.cursor, *list_key) if request.cursor else 0
     if owner and not reader.has_owner(owner):
         raise await _unknown_owner(reader, owner)
     query = ListQuery(sort=sort, tags=tags, q=words or None, owner=owner, explain=bool(words))
     try:
-        found = await reader.find(query, start, request.limit)
+        rows, found = await reader.find(query, start, request.limit)
     except RequestError as error:
         if error.code == "invalid_parameter" and start < REACHED_MAX:
             raise RequestError(
@@ -75,14 +75,14 @@ async def search_prompts(reader: Reader, request: SearchPrompts) -> SearchResult
         raise
     if start and start >= found.total:
         raise stale()
-    end = start + len(found.rows)
+    end = start + len(rows)
     reached = min(found.total, REACHED_MAX) if words else found.total
     return SearchResult(
-        prompts=[_found(row, match) for row, match in zip_longest(found.rows, found.matches or ())],
+        prompts=[_found(row, match) for row, match in zip_longest(rows, found.matches or ())],
         total=found.total,
-        match=found.match if found.match and found.rows else UNSET,
+        match=found.match if found.match and rows else UNSET,
         corrected=found.corrected or UNSET,
-        next_cursor=make_cursor(end, *list_key) if found.rows and end < reached else UNSET,
+        next_cursor=make_cursor(end, *list_key) if rows and end < reached else UNSET,
     )
 
 
@@ -114,9 +114,7 @@ async def _unknown_tag(reader: Reader, tags: tuple[str, ...]) -> RequestError | 
     if unknown is None:
         return None
     # Compares only the first of these: tags with the same first letter, then the most used.
-    same = (tag for tag in known if tag[0] == unknown[0])
-    others = (tag for tag in known if tag[0] != unknown[0])
-    near = alike(unknown, chain(same, others))
+    near = alike(unknown, sorted(known, key=lambda tag: tag[0] != unknown[0]))
     advice = did_you_mean(near) or "Call list_tags to see all tags."
     return RequestError("tag_not_found", f"No prompt here has the tag `{unknown}`. {advice}")
 
@@ -136,7 +134,6 @@ async def get_prompt(reader: Reader, request: GetPrompt) -> PromptResult:
         wanted = _at_label(wanted, names.check_label(request.label))
     prompt = await find_prompt(reader, wanted)
     filled = fill_in(prompt.record, None if request.arguments is UNSET else request.arguments)
-    part, next_offset = _part(filled.text, request.offset)
     repo, record = prompt.repo, prompt.record
     url = BY_NAME["version_page"].url_for(owner=repo.owner, name=repo.name, version=prompt.version)
     return PromptResult(
@@ -144,8 +141,8 @@ async def get_prompt(reader: Reader, request: GetPrompt) -> PromptResult:
         version=prompt.version,
         label=wanted.label or UNSET,
         is_latest=prompt.version == repo.latest_version,
-        text=part,
-        messages=UNSET if filled.messages is None or part != filled.text else filled.messages,
+        text=filled.text,
+        messages=UNSET if filled.messages is None else filled.messages,
         variables=[_present(variable) for variable in record.variables],
         parameters=record.parameters,
         title=record.title,
@@ -155,8 +152,6 @@ async def get_prompt(reader: Reader, request: GetPrompt) -> PromptResult:
         sha256=record.sha256,
         url=reader.settings.base_url + url,
         missing=filled.missing or UNSET,
-        truncated=True if next_offset else UNSET,
-        next_offset=next_offset or UNSET,
         files=_files(prompt) or UNSET,
     )
 
@@ -199,27 +194,6 @@ def _present(variable: Variable) -> PromptVariable:
     )
 
 
-def _part(text: str, offset: int) -> tuple[str, int | None]:
-    """The part of a text for one answer, and the offset of the next; offsets are in bytes."""
-    if not offset and len(text) * 4 <= TEXT_BYTES_MAX:
-        return text, None
-    data = text.encode()
-    if offset > len(data) or _is_inside_character(data, offset):
-        raise RequestError(
-            "invalid_parameter",
-            "offset does not belong to this text with these arguments. Leave it out to start over.",
-        )
-    end = offset + TEXT_BYTES_MAX
-    while _is_inside_character(data, end):
-        end -= 1
-    return data[offset:end].decode(), end if end < len(data) else None
-
-
-def _is_inside_character(data: bytes, offset: int) -> bool:
-    """True if ``offset`` is inside a character of UTF-8."""
-    return offset < len(data) and data[offset] & 0xC0 == 0x80
-
-
 async def list_versions(reader: Reader, request: ListVersions) -> VersionsResult:
     owner, name, version, label = parse_id(request.id)
     if version or label:
@@ -228,10 +202,7 @@ async def list_versions(reader: Reader, request: ListVersions) -> VersionsResult
         )
     await find_repo(reader, owner, name)
     entries = await reader.versions(owner, name)
-    if request.cursor:
-        last = Version.parse(read_cursor(request.cursor, LastVersion, owner, name))
-        entries = [entry for entry in entries if Version.parse(entry.version) < last]
-    shown = entries[: request.limit]
+    shown, next_cursor = _page(entries, request, "versions", owner, name)
     return VersionsResult(
         versions=[
             ListedVersion(
@@ -246,25 +217,23 @@ async def list_versions(reader: Reader, request: ListVersions) -> VersionsResult
             )
             for entry in shown
         ],
-        next_cursor=make_cursor(shown[-1].version, owner, name)
-        if len(shown) < len(entries)
-        else UNSET,
+        next_cursor=next_cursor,
     )
 
 
 async def list_tags(reader: Reader, request: ListTags) -> TagsResult:
-    list_key = ("tags", request.prefix)
     tags = [tag for tag in await reader.tags() if tag.name.startswith(request.prefix)]
-    if request.cursor:
-        last = read_cursor(request.cursor, LastTag, *list_key)
-        tags = [tag for tag in tags if (-tag.count, tag.name) > last]
-    shown = tags[: request.limit]
-    return TagsResult(
-        tags=[ListedTag(tag.name, tag.count) for tag in shown],
-        next_cursor=make_cursor((-shown[-1].count, shown[-1].name), *list_key)
-        if len(shown) < len(tags)
-        else UNSET,
-    )
+    shown, next_cursor = _page(tags, request, "tags", request.prefix)
+    return TagsResult([ListedTag(tag.name, tag.count) for tag in shown], next_cursor)
+
+
+def _page(
+    rows: list[T], request: ListVersions | ListTags, *list_key: str
+) -> tuple[list[T], str | UnsetType]:
+    """The rows that a request wants, and the cursor to the next ones."""
+    start = read_cursor(request.cursor, *list_key) if request.cursor else 0
+    end = start + request.limit
+    return rows[start:end], make_cursor(end, *list_key) if end < len(rows) else UNSET
 
 
 class Tool(NamedTuple):

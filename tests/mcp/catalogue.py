@@ -27,7 +27,7 @@ TITLE_MARK = "<b>OBEY</b>"
 # The tools, with their arguments.
 TAKES = {
     "search_prompts": ["query", "tags", "owner", "sort", "limit", "cursor"],
-    "get_prompt": ["id", "owner", "name", "version", "label", "arguments", "offset"],
+    "get_prompt": ["id", "owner", "name", "version", "label", "arguments"],
     "list_versions": ["id", "limit", "cursor"],
     "list_tags": ["prefix", "limit", "cursor"],
 }

@@ -20,7 +20,7 @@ GOOD_ARGUMENTS = {
         {"id": "ann/review"}, {"id": "ann/review@1.0.0"}, {"owner": "ann", "name": "typed"},
         {"id": "ann/review", "arguments": {"code": "x = 1"}}, {"id": "ann/nothing"},
         {"id": "ann/typed", "arguments": {"language": "Go", "lines": 3}}, {"id": "ann/long"},
-        {"id": "ann/long", "offset": 100_000}, {"id": "ann/review", "version": "1.0.0"},
+        {"id": "ann/review", "version": "1.0.0"},
         {"id": "ann/review@9.9.9"}, {"id": "nobody"}, {"id": "ann/typed", "arguments": {}},
         {"id": "ann/chat@1.0.0"}, {"id": "ann/chat", "arguments": {"name": '{{role "user"}}'}},
     ],

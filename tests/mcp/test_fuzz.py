@@ -52,7 +52,6 @@ METHODS: list[tuple[str, dict[str, Any]]] = [
             "tools/list",
             "prompts/list",
             "resources/list",
-            "resources/templates/list",
             "no/such/method",
         )
     ),

@@ -3,16 +3,13 @@
 import hashlib
 import json
 import tracemalloc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from builder.text.filling import FILLED_CHARS_MAX
-from builder.text.messages import parse_messages
 from builder.text.prompts import fill
 from builder.text.values import as_text
-from mcp_app.tools import TEXT_BYTES_MAX
 from tests.mcp.catalogue import (
     BODIES,
     CHAT,
@@ -82,14 +79,6 @@ def test_a_chat_prompt_has_messages(hostile: Hub):
     assert "messages" not in hostile.get("get_prompt", id="eve/chat")
 
 
-def test_a_part_of_a_chat_prompt_has_no_messages(hostile: Hub):
-    arguments = {"who": "é" * 50_000, "what": "x"}
-    parts = [*joined(hostile, id="eve/chat@1.0.0", arguments=arguments)]
-    assert len(parts) == 2
-    assert "messages" not in hostile.get("get_prompt", id="eve/chat@1.0.0", arguments=arguments)
-    assert parse_messages("".join(parts))[0].content == f"Be kind to {arguments['who']}."
-
-
 @pytest.mark.parametrize("name", [*BODIES, "bom", "no-front", "escapes", "script"])
 def test_front_matter_is_no_part_of_the_text(hostile: Hub, name: str):
     assert hostile.get("get_prompt", id=f"eve/{name}")["text"] == (TEXTS | BODIES)[name]
@@ -154,12 +143,6 @@ WRONG = {
     "`waht`. Did you mean `what`?": [{"id": "many/prompt-001", "arguments": {"waht": "x"}}],
     "takes no arguments": [{"id": "eve/long", "arguments": {"x": 1}}],
     "v0, v1, v2": [{"id": "eve/thousands", "arguments": {"x": 1}}],
-    "a whole number from 0": [{"id": "eve/front", "offset": offset} for offset in (-1, True)],
-    "Leave it out": [
-        {"id": "eve/front", "offset": 10**30},
-        {"id": "eve/long", "offset": len(MARK.encode()) + 3},
-        {"id": "eve/line", "offset": len(LINE_TEXT.encode()) + 1},
-    ],
 }
 
 
@@ -169,43 +152,9 @@ def test_a_wrong_id_says_how_to_go_on(hostile: Hub, says: str):
         assert says in hostile.error("get_prompt", **arguments), arguments
 
 
-def joined(hub: Hub, **arguments: Any) -> Iterator[str]:
-    """The parts of a text that takes several answers."""
-    offset = 0
-    while True:
-        result = hub.get("get_prompt", **arguments, offset=offset)
-        yield result["text"]
-        if not result.get("truncated"):
-            assert "next_offset" not in result
-            return
-        assert result["next_offset"] == offset + len(result["text"].encode())
-        offset = result["next_offset"]
-
-
 @pytest.mark.parametrize("name, text", [("long", LONG_TEXT), ("line", LINE_TEXT)])
-def test_the_parts_of_a_long_text_are_the_whole(hostile: Hub, name: str, text: str):
-    parts = list(joined(hostile, id=f"eve/{name}"))
-    assert "".join(parts) == text
-    assert len(parts) == -(-len(text.encode()) // TEXT_BYTES_MAX)
-    # Whole characters, and as many as fit.
-    assert all(TEXT_BYTES_MAX - 4 < len(part.encode()) <= TEXT_BYTES_MAX for part in parts[:-1])
-
-
-def test_up_to_100_kb_is_whole(hostile: Hub):
-    exact = hostile.get("get_prompt", id="eve/exact")
-    assert exact["text"] == TEXTS["exact"] and len(exact["text"].encode()) == TEXT_BYTES_MAX
-    assert not {"truncated", "next_offset"} & exact.keys()
-    value = "語" * 30_000 + "é"
-    arguments = {"id": "eve/front", "arguments": {"what": value}}
-    assert [*joined(hostile, **arguments)] == [f"Say {value}.\n"]
-
-
-@pytest.mark.parametrize("size", [1, 33_328, 33_333, 40_000, 60_000])
-def test_a_filled_in_text_is_cut_alike(hostile: Hub, size: int):
-    for character in ("x", "é", "語", "𝄞"):
-        value = character * size
-        parts = [*joined(hostile, id="eve/front", arguments={"what": value})]
-        assert "".join(parts) == f"Say {value}.\n"
+def test_a_long_text_is_whole(hostile: Hub, name: str, text: str):
+    assert hostile.get("get_prompt", id=f"eve/{name}")["text"] == text
 
 
 def test_a_value_is_not_looked_at_again(hostile: Hub):
@@ -234,7 +183,6 @@ def test_json_in_a_text_is_taken_for_what_it_holds(hostile: Hub):
         ("search_prompts", {"tags": ["bulk", "third-1"], "limit": 2}),
         ("search_prompts", {"limit": 50.0, "query": "say"}),
         ("get_prompt", {"id": "eve/typed", "arguments": {"text": '{"a": [1]}', "count": 7}}),
-        ("get_prompt", {"id": "eve/typed", "offset": 0}),
         ("list_tags", {"prefix": "t", "limit": 500}),
     ):
         as_texts = {
@@ -248,7 +196,7 @@ def test_json_in_a_text_is_taken_for_what_it_holds(hostile: Hub):
         ("search_prompts", "limit", "51"), ("search_prompts", "limit", ""),
         ("search_prompts", "limit", "null"), ("search_prompts", "limit", '"2"' * 2),
         ("get_prompt", "arguments", "[" * 20_000), ("get_prompt", "arguments", '{"a": NaN}'),
-        ("get_prompt", "arguments", "text=x"), ("get_prompt", "offset", "-1"),
+        ("get_prompt", "arguments", "text=x"),
     ):  # fmt: skip
         assert hostile.error(tool, **{name: text}).startswith(f"`{name}` must be ")
 
@@ -297,9 +245,9 @@ def test_amplification_is_refused_before_it_takes_memory(hostile: Hub):
     assert peak < 20_000_000
 
 
-def test_amplification_up_to_the_limit_is_cut_like_any_text(hostile: Hub):
+def test_amplification_up_to_the_limit(hostile: Hub):
     value = "x" * 13
-    whole = "".join(joined(hostile, id="eve/flood", arguments={"a": value}))
+    whole = hostile.get("get_prompt", id="eve/flood", arguments={"a": value})["text"]
     assert whole == FLOOD_TEXT.replace("{{a}}", value)
     assert FILLED_CHARS_MAX * 0.6 < len(whole) < FILLED_CHARS_MAX
 

@@ -14,7 +14,6 @@ import pytest
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from mcp_app.cursors import make_cursor
 from tests.mcp.catalogue import Hub, hub_over
 from tests.support.catalogues import settings_in, write_small_catalogue
 
@@ -44,19 +43,6 @@ PARTS = {
         BY_NAME["versions"].file_for(**FRONT_OF_REVIEW), "list_versions", {"id": "ann/review"}
     ),
     "tags": Part(BY_NAME["tags"].file, "list_tags", {}),
-    "list": Part(BY_NAME["list"].file_for(sort="top", page=1), "search_prompts", {}),
-    "second-page": Part(
-        BY_NAME["list"].file_for(sort="new", page=2), "search_prompts",
-        {"sort": "new", "limit": 50, "cursor": make_cursor(50, "", (), None, "new")},
-    ),
-    "between-pages": Part(
-        BY_NAME["list"].file_for(sort="new", page=2), "search_prompts",
-        {"sort": "new", "limit": 10, "cursor": make_cursor(45, "", (), None, "new")},
-    ),
-    "tag-list": Part(
-        BY_NAME["tag_list"].file_for(tag="code", sort="top", page=1),
-        "search_prompts", {"tags": ["code"]},
-    ),
 }  # fmt: skip
 
 
@@ -100,8 +86,6 @@ def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """A hub over a catalogue that tests may damage, as long as they repair it."""
     settings = settings_in(tmp_path_factory.mktemp("fragile"), queries=True)
     write_small_catalogue(settings.content)
-    for number in range(60):
-        shutil.copytree(f"{settings.content}/ann/story", f"{settings.content}/cat/story-{number}")
     build(settings)
     with hub_over(settings) as hub:
         yield hub
@@ -132,10 +116,6 @@ def test_a_damaged_file_is_reported_and_forgotten(fragile: Hub, part: str, damag
     before = fragile.get(tool, **arguments)
     path = Path(fragile.settings.out, file)
     with damaged(path, damage):
-        if tool == "search_prompts" and damage is remove:
-            # The state has the contents of a list's page, too.
-            assert fragile.get(tool, **arguments) == before
-            return
         for _ in range(2):
             error = fragile.error(tool, **arguments)
             assert "ry again in a moment" in error

@@ -1,6 +1,5 @@
 """Prompts as the protocol's own prompts: listed and filled in."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -167,19 +166,3 @@ def test_a_prompt_that_has_gone_from_the_site_is_no_part_of_a_list(hostile: Hub)
     with damaged(path, remove):
         left = [*listed(hostile)]
     assert left == [name for name in whole if name != "one-of-a-kind/review"] != whole
-
-
-@pytest.mark.parametrize("method", ["prompts/list", "resources/list"])
-def test_a_damaged_list_is_reported_and_forgotten(hostile: Hub, method: str):
-    path = Path(hostile.settings.out, BY_NAME["list"].file_for(sort="top", page=1))
-    before = json.dumps(hostile.ask(method))
-    with damaged(path, remove):
-        for content in (b"", b"{", b'{"data":[1]}'):
-            path.write_bytes(content)
-            with pytest.raises(Refused, match="ry again in a moment") as refused:
-                hostile.ask(method)
-            assert refused.value.code == INTERNAL_ERROR
-        path.unlink()
-        # The state has its contents, too.
-        assert json.dumps(hostile.ask(method)) == before
-    assert json.dumps(hostile.ask(method)) == before

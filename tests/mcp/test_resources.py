@@ -1,4 +1,4 @@
-"""Prompts as resources: the templates, and what they lead to."""
+"""Prompts as resources: their addresses, and what they lead to."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,6 @@ ONE_VERSION = "prompt://{owner}/{name}/{version}"
 VERSION_FILE = "prompt://{owner}/{name}/{version}/files/{+path}"
 SKILL = "skill://{owner}/{name}/SKILL.md"
 SKILL_FILE = "skill://{owner}/{name}/{+path}"
-TEMPLATES = [LATEST, ONE_VERSION, VERSION_FILE, SKILL, SKILL_FILE]
 INVALID_PARAMS = -32602
 RESOURCE_NOT_FOUND = -32002
 INTERNAL_ERROR = -32603
@@ -25,15 +24,6 @@ def read(hub: Hub, uri: str) -> dict[str, Any]:
     """The one content of a resource."""
     (content,) = hub.ask("resources/read", {"uri": uri})["contents"]
     return content
-
-
-def test_templates(hostile: Hub):
-    templates = hostile.ask("resources/templates/list")["resourceTemplates"]
-    assert [template["uriTemplate"] for template in templates] == TEMPLATES
-    for template in templates:
-        is_text = "{+path}" not in template["uriTemplate"]
-        assert template.get("mimeType") == ("text/markdown" if is_text else None)
-        assert template["name"] and template["title"] and template["description"]
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -102,7 +92,7 @@ def test_the_list_is_the_top_of_the_catalogue(hostile: Hub):
         ]
 
 
-@pytest.mark.parametrize("kind", ["resources", "prompts", "tools", "resources/templates", "skills"])
+@pytest.mark.parametrize("kind", ["resources", "prompts", "tools", "skills"])
 def test_a_cursor_of_another_list_is_refused(hostile: Hub, kind: str):
     method = f"{kind}/list"
     others = hostile.get("search_prompts")["next_cursor"]

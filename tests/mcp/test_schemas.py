@@ -16,7 +16,7 @@ GIVES = {
     "get_prompt": (
         ["id", "version", "is_latest", "text", "variables", "parameters", "title", "description",
          "tags", "published_at", "sha256", "url"],
-        ["missing", "truncated", "next_offset", "label", "messages", "files"],
+        ["missing", "label", "messages", "files"],
     ),
     "list_versions": (["versions"], ["next_cursor"]),
     "list_tags": (["tags"], ["next_cursor"]),

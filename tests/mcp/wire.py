@@ -109,15 +109,11 @@ async def ask(
     app: App, body: Parts = b"", headers: Headers | Iterable[tuple[bytes, bytes]] = (), *,
     method: str = "POST", query: bytes = b"", path: str = "/mcp", client: str = "192.0.2.1",
     is_cut: bool = False,
-) -> Reply | None:  # fmt: skip
+) -> Reply:  # fmt: skip
     """The answer of an ASGI application; fails unless it is one whole answer. ``headers`` as pairs
     are sent as they are; else they are added to those of a usual client, or replace them; None
     leaves one out. ``is_cut``: the client disconnects after these parts of the body, with more
-    announced; then no answer is allowed, and the result is None.
-
-    ``headers`` as pairs are sent as they are; else they are added to those of a usual client, or
-    put in their place; None leaves one out. ``is_cut``: the client goes away after the body's
-    parts, with more to come; then None is no answer.
+    announced.
     """
     parts = [body] if isinstance(body, bytes) else list(body)
     pairs = headers_of(headers) if isinstance(headers, dict) or not headers else list(headers)
@@ -143,8 +139,6 @@ async def ask(
         "client": (client, 50000), "server": ("127.0.0.1", 80), "asgi": {"version": "3.0"},
     }  # fmt: skip
     await app(scope, receive, send)
-    if not sent and is_cut:
-        return None
     return _whole(method, sent)
 
 

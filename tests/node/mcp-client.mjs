@@ -91,7 +91,6 @@ report.prompt = await given('get_prompt', { id, arguments: filled });
 report.versions = await given('list_versions', { id });
 report.tags = await given('list_tags', {});
 report.resources = (await client.listResources()).resources;
-report.templates = (await client.listResourceTemplates()).resourceTemplates;
 report.resource = await client.readResource({ uri: `prompt://${id}` });
 report.resourceVersion = await client.readResource({ uri: `prompt://${id}/1.0.0` });
 const tool = await given('get_prompt', { id: 'ann/tool' });
