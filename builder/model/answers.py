@@ -226,8 +226,7 @@ class Checked(Struct):
 
 class ChangedLabel(Struct):
     """The result of a change of a label. `version` is null if the label was removed, `previous` if
-    it was new. `unchanged`: the label already named the version, so nothing was written. `bump` and
-    `reasons`: the step from `previous` to `version` for callers, and why; as of a check.
+    it was new. `unchanged`: the label already named the version, so nothing was written.
     """
 
     owner: Owner
@@ -239,8 +238,6 @@ class ChangedLabel(Struct):
     moved_by: Owner
     note: Note
     unchanged: bool
-    bump: Literal[names.BUMPS]
-    reasons: list[str]
 
 
 class TrustedToken(Struct):

@@ -20,8 +20,8 @@ from builder.text.prompts import parse_document
 from moving.importers.items import Revision
 from moving.importers.placeholding import Placed, turn_prompt
 from publisher.write import gone
-from publisher.write.characters import without_controls
 from publisher.write.durable import FolderStore
+from publisher.write.fields import without_controls
 
 # A revision with a larger number gets another one: numbers above it must remain for later versions.
 NUMBER_MAX = 1_000_000

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Self, TypeVar
+from typing import Self
 
 import psycopg
 
@@ -32,14 +32,12 @@ from publisher.nodes.rows import (
     join,
     paths_of,
 )
-from publisher.write.durable import FORMAT_TEXT, FolderStore, NewVersion
+from publisher.write.durable import FORMAT_TEXT, FolderStore, NewVersion, T
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
 # A decision is tried again for so long while other nodes are faster. Then it fails with
 # ``version_conflict`` or ``storage_unavailable``.
 PATIENCE_SECONDS = 30.0
-
-_T = TypeVar("_T")
 
 
 class Shared(FolderStore):
@@ -102,8 +100,8 @@ class Shared(FolderStore):
         newest, _ = self._newer(owner, f"{owner}/{name}", self._copy.mark, by_owner=False)
         self._wait(newest, time.monotonic() + PATIENCE_SECONDS)
 
-    def decide(self, owner: str, name: str, work: Callable[[], _T]) -> _T:
-        def work_alone() -> _T:
+    def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
+        def work_alone() -> T:
             with self.repo_lock(owner, name):
                 return work()
 
@@ -172,7 +170,7 @@ class Shared(FolderStore):
 
     # Decisions
 
-    def _decide(self, owner: str, repo: str, work: Callable[[], _T], by_owner: bool) -> _T:
+    def _decide(self, owner: str, repo: str, work: Callable[[], T], by_owner: bool) -> T:
         if not self.wait_ready(0) and not self._commits.has_other_history:
             raise StoreUnavailable(
                 "This node is still reading what the database has. Send the same request again in "
@@ -187,7 +185,7 @@ class Shared(FolderStore):
                 if time.monotonic() > until:
                     raise
 
-    def _try(self, owner: str, repo: str, work: Callable[[], _T], by_owner: bool) -> _T:
+    def _try(self, owner: str, repo: str, work: Callable[[], T], by_owner: bool) -> T:
         """Returns what ``work`` returns, once it has seen everything that is committed. Raises
         Overtaken.
         """

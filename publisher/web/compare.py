@@ -42,10 +42,6 @@ ONLY_ONE = "This prompt has only one version that can be read, so there is nothi
 _is_ref = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
 
 
-# The version that each version, label and ``latest`` names.
-Refs = dict[str, ListedVersion]
-
-
 def add_to(frame: Frame) -> None:
     """Adds this page."""
     reason = "Too many versions were compared from your address"
@@ -88,14 +84,14 @@ def compared(frame: Frame, owner: str, name: str) -> Response:
     )
 
 
-def _refs(versions: Sequence[ListedVersion]) -> Refs:
-    """In the order of the lists to choose from."""
+def _refs(versions: Sequence[ListedVersion]) -> dict[str, ListedVersion]:
+    """The version that each label, version and ``latest`` names, in the order of the choices."""
     latest = [(LATEST, one) for one in versions if not one.withdrawn][:1]
     labels = sorted((label, one) for one in versions for label in one.labels or ())
     return dict([*latest, *labels, *((one.version, one) for one in versions)])
 
 
-def _asked(versions: Sequence[ListedVersion], refs: Refs) -> tuple[str, str]:
+def _asked(versions: Sequence[ListedVersion], refs: dict[str, ListedVersion]) -> tuple[str, str]:
     """The refs in the query. By default, the latest version and the one before ``to``."""
     given = [request.args.get(side, "")[:REF_CHARS_MAX] for side in ("from", "to")]
     readable = [one.version for one in versions if not one.withdrawn]
@@ -105,7 +101,7 @@ def _asked(versions: Sequence[ListedVersion], refs: Refs) -> tuple[str, str]:
     return given[0] or [*readable[at:], readable[-1]][0], to
 
 
-def _fault(refs: Refs, asked: tuple[str, str]) -> tuple[int, str]:
+def _fault(refs: dict[str, ListedVersion], asked: tuple[str, str]) -> tuple[int, str]:
     """The status, and the reason why versions cannot be compared; empty if they can."""
     for ref in asked:
         if ref not in refs:

@@ -160,7 +160,7 @@ def _check_media_type(request: Request) -> None:
 
 
 def _check_encoding(request: Request) -> None:
-    if request.headers.get("Content-Encoding", "identity").strip().lower() not in ("identity", ""):
+    if request.headers.get("Content-Encoding", "").strip().lower() not in ("identity", ""):
         raise RequestError(
             "unsupported_media_type", "The body is compressed. Send it without Content-Encoding."
         )

@@ -69,8 +69,7 @@ def error_answer(frame: Frame, error: Exception) -> Response:
         g.failure = error  # for the log
     if isinstance(error, TooManyKept):
         g.headers["Retry-After"] = str(error.wait_seconds)
-    is_for_readers = is_compare_url(request.path)
-    if shown.status == 404 and is_for_readers and is_browser():
+    if shown.status == 404 and is_compare_url(request.path) and is_browser():
         with suppress(FileNotFoundError):  # the first build may not have ended
             body = Path(frame.service.settings.out, BY_NAME["not_found_page"].file).read_bytes()
             return Response(body, shown.status, content_type=HTML)
@@ -105,5 +104,4 @@ def _as_request_error(error: Exception) -> RequestError:
             "not_found",
             "This page of the account settings does not exist. Go back to your account.",
         )
-    meant = (RequestError(*said) for kind, said in _MEANT.items() if isinstance(error, kind))
-    return next(meant)
+    return next(RequestError(*said) for kind, said in _MEANT.items() if isinstance(error, kind))

@@ -12,14 +12,10 @@ from msgspec import structs
 from builder.model import names
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.answers import ChangedLabel, Publication
-from builder.model.errors import Faults, RequestError
+from builder.model.errors import RequestError
 from builder.model.links import Links
-from builder.model.names import Version
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL
 from builder.render.envelopes import json_bytes, single
-from builder.store import content
-from builder.store.withdrawn_files import list_withdrawn
-from builder.text.interface import interface_of
 from publisher.accounts.teams import Actor
 from publisher.service.parts import Service
 from publisher.web.incoming import parse_publication, read_label_change, read_publication
@@ -29,7 +25,6 @@ from publisher.write.check import check as check_draft
 from publisher.write.decision import Terms
 from publisher.write.idempotency import fingerprint
 from publisher.write.labels import LabelChange, change_label
-from publisher.write.next_version import NO_STEP, Step, propose_step
 from publisher.write.publish import Published, publish
 
 
@@ -150,24 +145,13 @@ class _Publishing:
         return response
 
     def _answer_label(self, done: LabelChange) -> Response:
-        step = self._step_of(done)
-        changed = ChangedLabel(**msgspec.structs.asdict(done), bump=step.bump, reasons=step.reasons)
+        changed = ChangedLabel(**msgspec.structs.asdict(done))
         is_new = done.version is not None and done.previous is None and not done.unchanged
         response = json_answer(201 if is_new else 200, single(json_bytes(changed)))
         if is_new:
             url = LABEL_URL.format(owner=done.owner, name=done.name, label=done.label)
             response.headers["Location"] = self._service.settings.base_url + url
         return response
-
-    def _step_of(self, done: LabelChange) -> Step:
-        """Returns what a move of a label changes for callers."""
-        root, repo = self._service.settings.content, f"{done.owner}/{done.name}"
-        moved = [one for one in (done.previous, done.version) if one]
-        with Faults() as faults:  # A version may have been removed meanwhile.
-            if len(moved) == 2 and not any(map(list_withdrawn(root, repo, faults).has, moved)):
-                read = partial(content.read_version, root, done.owner, done.name)
-                return propose_step(*(interface_of(*read(Version.parse(one))) for one in moved))
-        return NO_STEP
 
 
 def _check_names(owner: str, name: str) -> None:

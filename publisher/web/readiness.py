@@ -107,15 +107,12 @@ class Readiness:
             yield "no_site", "There is no site yet. Wait until the first build ends."
         if self._rebuilder.fails_publications():
             yield "builds_failing", _BUILDS_FAIL
-        # The first build creates the folder of the site.
-        folders = {
-            name: path
-            for name, path in self._settings.folders.items()
-            if name != "site" or os.path.isdir(path)
-        }
-        disks = {name: _disk_of(path) for name, path in folders.items()}
-        for name, path in folders.items():
-            yield from _not_writable(name, path, disks[name])
+        disks = {}
+        for name, path in self._settings.folders.items():
+            # The first build creates the folder of the site.
+            if name != "site" or os.path.isdir(path):
+                disks[name] = _disk_of(path)
+                yield from _not_writable(name, path, disks[name])
         for lacks, what in (
             (_lacks_space, f"Disk full. Free at least {ROOM_BYTES // 1024**2} MiB."),
             (_lacks_inodes, f"No inodes for {ROOM_FILES} more files. Remove files (df -i)."),

@@ -79,8 +79,7 @@ def decide(
 
     def work() -> Answer:
         for kept in store.find_answers(idempotency_key) if idempotency_key else []:
-            done = find_again(kept)
-            if done:
+            if done := find_again(kept):
                 store.sync_repo(owner, name)
                 return done
         decision = make()

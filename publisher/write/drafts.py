@@ -26,8 +26,7 @@ from builder.model.version_files import BYTES_MAX
 from builder.model.withdrawn import BECAUSE
 from builder.text.json_keys import only_once
 from publisher.accounts.token import find_token
-from publisher.write.characters import check_characters
-from publisher.write.fields import GRAMMAR, decode, decoder_of, suggest
+from publisher.write.fields import GRAMMAR, check_characters, decode, decoder_of, suggest
 from publisher.write.folders import IS_POINTER, LFS_POINTER, parse_files
 from publisher.write.zips import read_zip
 

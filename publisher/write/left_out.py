@@ -74,7 +74,8 @@ class FolderRule:
         """The paths that belong to the version; and what is left out, with the reason: a path, or
         a folder with a slash at its end. ``kinds``: of all paths that are no folders.
         """
-        environments = {path[: -len(ENVIRONMENT_FILE)] for path in kinds if _is_of_one(path)}
+        end = f"/{ENVIRONMENT_FILE}"
+        environments = {path[: -len(ENVIRONMENT_FILE)] for path in kinds if path.endswith(end)}
         kept: list[str] = []
         left: dict[str, str] = {}
         for path, kind in kinds.items():
@@ -88,10 +89,6 @@ class FolderRule:
             else:
                 kept.append(path)
         return kept, left
-
-
-def _is_of_one(path: str) -> bool:
-    return path.endswith(f"/{ENVIRONMENT_FILE}")
 
 
 def tell_left_out(left: Iterable[tuple[str, str]]) -> list[str]:

@@ -55,17 +55,6 @@ def next_version(highest: Version | None, count: int, bump: str, floor: int) -> 
     return highest.bump(bump).lifted(bump, floor)
 
 
-def check_ordinal(ordinal: int) -> int:
-    """Returns ``ordinal`` if it is within the limit. Raises RequestError ``version_conflict``."""
-    if ordinal > names.ORDINAL_MAX:
-        raise RequestError(
-            "version_conflict",
-            f"The prompt has the ordinal {names.ORDINAL_MAX:,}, which is the limit. Publish under "
-            "another name.",
-        )
-    return ordinal
-
-
 def step_after(
     previous: tuple[VersionFile, str] | None, new: Metadata | VersionFile, text: str
 ) -> Step | None:

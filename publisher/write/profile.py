@@ -15,8 +15,8 @@ from builder.model.errors import ContentError, Detail, RequestError, validation_
 from builder.model.records import OwnerFile
 from builder.store.content import read_owner
 from publisher.accounts.token import find_token
-from publisher.write.characters import check_characters
 from publisher.write.durable import FolderStore, render
+from publisher.write.fields import check_characters
 
 # The characters that override or isolate the direction of the text after them (Unicode
 # Bidirectional Algorithm, https://www.unicode.org/reports/tr9/).

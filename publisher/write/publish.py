@@ -26,7 +26,7 @@ from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.durable import FolderStore, NewVersion, render
 from publisher.write.folders import VersionFolder, tell_kept
 from publisher.write.idempotency import KeptAnswer
-from publisher.write.next_version import NO_STEP, Step, check_ordinal, step_after, take_step
+from publisher.write.next_version import NO_STEP, Step, step_after, take_step
 from publisher.write.quotas import Quotas
 from publisher.write.repo import Repo
 from publisher.write.resolve import Metadata, resolve
@@ -311,6 +311,12 @@ def _decide_version(
             names.check_new("tag", tag, "tags")
     labels.check_room(there, draft.labels, 0, "labels")
     version = repo.next_version(draft.bump)
+    if (ordinal := max(repo.next_ordinal, stamp.ordinal)) > names.ORDINAL_MAX:
+        raise RequestError(
+            "version_conflict",
+            f"The prompt has the ordinal {names.ORDINAL_MAX:,}, which is the limit. Publish under "
+            "another name.",
+        )
     before = [one.remains.published_at for one in repo.withdrawn]
     before += [repo.previous[0].published_at] if repo.previous else []
     record = VersionFile(
@@ -322,7 +328,7 @@ def _decide_version(
         **metadata._asdict(),
         labels=draft.labels or UNSET,
         label_number=there.next_number if draft.labels else UNSET,
-        ordinal=check_ordinal(max(repo.next_ordinal, stamp.ordinal)),
+        ordinal=ordinal,
         source=stamp.source or UNSET,
         files=folder.stored or UNSET,
         content_sha256=folder.content_sha256,

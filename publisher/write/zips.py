@@ -67,7 +67,11 @@ def read_zip(data: bytes, bytes_max: int) -> tuple[dict[str, Any], list[str]]:
     fields: dict[str, Any] = {"files": []}
     for path, entry, raw in found:
         if path in TEXT_NAMES:
-            fields["content"] = _text(path, raw)
+            try:
+                fields["content"] = raw.decode()
+            except UnicodeDecodeError as error:
+                fault = f"{path} is not UTF-8 at byte {error.start:,}: save it as UTF-8"
+                raise validation_failed(Detail("content", fault)) from None
         else:
             executable = bool(entry.external_attr >> 16 & stat.S_IXUSR)
             one = {"path": path, "base64": b64encode(raw).decode(), "executable": executable}
@@ -179,14 +183,6 @@ def _read(file: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
         if len(data) != entry.file_size:
             raise zipfile.BadZipFile(f"{entry.filename} does not have the size that it declares")
     return data
-
-
-def _text(path: str, raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        fault = f"{path} is not UTF-8 at byte {error.start:,}: save it as UTF-8"
-        raise validation_failed(Detail("content", fault)) from None
 
 
 def _refused(fault: str) -> RequestError:

@@ -22,7 +22,6 @@ from builder.text.prompts import Document, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
 from publisher.web.editor.files import to_files
 from publisher.web.editor.values import (
-    read_json,
     read_lines,
     read_number,
     read_value,
@@ -164,19 +163,13 @@ def _parameters(writing: Writing, base: Base | None, errors: Errors) -> dict[str
             parameters[name] = read_number(text) if is_number else text
         except ValueError as error:
             errors[f"parameter-{name}"] = [str(error)]
-    if not writing.more.strip():
-        return parameters
     try:
-        more = read_json(writing.more)
+        more = read_value(writing.more, "object") or {}
+        if twice := sorted(more.keys() & parameters.keys()):
+            raise ValueError(f"Set {', '.join(twice)} only once: here, or in the field above.")
     except ValueError as error:
         errors["more"] = [str(error)]
         return parameters
-    if not isinstance(more, dict):
-        errors["more"] = ['Enter a JSON object, such as {"seed": 7}.']
-        return parameters
-    twice = sorted(more.keys() & parameters.keys())
-    if twice:
-        errors["more"] = [f"Set {', '.join(twice)} only once: here, or in the field above."]
     return parameters | more
 
 

@@ -4,7 +4,7 @@ except that it reads uploads.
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 
 from msgspec import UNSET, Struct, UnsetType
@@ -169,11 +169,6 @@ def faults_of(error: RequestError) -> list[str]:
         for field, message in error.details
     )
     return [*sentences] or [str(error)]
-
-
-def drafted(files: Iterable[DraftFile]) -> Files:
-    """The files of a publication."""
-    return {one.path: File(one.path, one.data, one.executable) for one in files}
 
 
 def rebase_rows(

@@ -19,7 +19,7 @@ from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDraft
 from publisher.web.editor.fields import TYPES, front_fields
 from publisher.web.editor.files import FileRow, data_of, rows_of
-from publisher.web.editor.shelf import current_labels, tags_in_use
+from publisher.web.editor.shelf import current_labels
 from publisher.web.editor.values import restore_line_ends, show_value
 from publisher.web.editor.writing import (
     AUTO,
@@ -33,9 +33,6 @@ from publisher.web.editor.writing import (
 )
 from publisher.web.pages.difference import compare
 from publisher.web.pages.frame import Frame
-
-# The most tags in use that the form suggests.
-TAGS_NAMED_MAX = 12
 
 _FIELD_NAMES = {
     "title": "Title",
@@ -84,10 +81,8 @@ class Page(NamedTuple):
 # ``detail``: the part of the ``note`` for the operator. ``proposed``: the name of a new prompt.
 # ``is_preview``: small screens show the preview first. ``is_look``: a script requests the page for
 # its preview.
-_NOTHING = {
-    "plan": None, "errors": {}, "note": "", "detail": "", "proposed": "", "is_preview": False,
-    "is_look": False,
-}  # fmt: skip
+_NOTHING = {"plan": None, "errors": {}, "is_preview": False, "is_look": False}
+_NOTHING |= dict.fromkeys(("note", "detail", "proposed"), "")
 
 
 def show_editor(
@@ -131,7 +126,6 @@ def show_editor(
         new_file=ShownFile(FileRow(""), 0, "new"),
         rows=rows, found=set(found), unknown=[one for one in found if one in unknown],
         new_names={one for one in found if known and one not in {row.name for row in known}},
-        offered_tags=tags_in_use(frame.service.settings)[:TAGS_NAMED_MAX],
         types=[(type, type) for type in TYPES], required_choices=_CHOICES_OF_REQUIRED,
         parameters=PARAMETERS,
         theirs=before and page.latest and compare(

@@ -20,11 +20,10 @@ from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.readable import readable
 from builder.text.summary import is_data
 from builder.text.values import as_text
-from publisher.web.editor.fields import Errors, WritingError, to_draft
-from publisher.web.editor.files import drafted
+from publisher.web.editor.fields import WritingError, to_draft
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
-from publisher.web.pages.difference import Side, compare_versions
+from publisher.web.pages.difference import File, Side, compare_versions
 from publisher.write.decision import Terms
 from publisher.write.folders import tell_kept
 from publisher.write.publish import preview
@@ -87,7 +86,7 @@ def make_plan(
     version = next((one.version for one in choices if one.is_chosen), names.FIRST_VERSION)
     body = body_of(draft.content, metadata.front_matter_bytes)
     filled, is_filled = _fill(body, metadata)
-    files = drafted(draft.files) if draft.files else {}
+    files = {one.path: File(one.path, one.data, one.executable) for one in draft.files or ()}
     if base and draft.files is UNSET:
         files = base.files
     mine = Side(f"your {version}", draft.content, metadata.front_matter_bytes, files)
@@ -122,13 +121,6 @@ def as_writing_error(error: RequestError, name: str) -> Exception:
     usual = _USUAL_FIELDS[error.code]
     field = next((_FIELDS[field] for field in fields if field in _FIELDS), usual)
     return WritingError({field: [str(error)]}, error.status)
-
-
-def missing_changelog(base: Base | None, bump: str, changelog: str) -> Errors:
-    """Returns an error if a version that breaks its callers has no changelog."""
-    if not base or bump == "patch" or changelog.strip():
-        return {}
-    return {"changelog": [f"Enter what changes: a {bump} version needs a changelog."]}
 
 
 def _choices(base: Base, chosen: str, proposed: str) -> list[Choice]:

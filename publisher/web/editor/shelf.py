@@ -4,7 +4,6 @@ The list shows the output of the last build, so it does not open the files of ea
 """
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -14,7 +13,6 @@ from builder.model import names
 from builder.model.answers import RepoSummary
 from builder.model.errors import RequestError
 from builder.model.matching import fits, version_file
-from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.routes import PAGE_SIZE
 from builder.model.settings import Settings
@@ -23,8 +21,6 @@ from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.web.editor.writing import read_base
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.repos import labels_of, reading
-
-TAGS_OFFERED_MAX = 200
 
 _decode_summary = msgspec.json.Decoder(RepoSummary).decode
 
@@ -60,15 +56,6 @@ def current_labels(settings: Settings, owner: str, name: str) -> dict[str, str]:
     return {label: move.version for label, move in moves.items() if move.version}
 
 
-def tags_in_use(settings: Settings) -> list[str]:
-    """Returns the most frequent tags."""
-    try:
-        with reading(settings) as state:
-            return [tag for tag, _ in islice(state.tags.counts(), TAGS_OFFERED_MAX)]
-    except RequestError:
-        return []  # tags are only suggestions
-
-
 def mine(frame: Frame, person: str) -> Response:
     owners = frame.owners()
     if "owner" in request.args:
@@ -93,8 +80,7 @@ def discard(frame: Frame, person: str, draft_id: str) -> Response:
 def published(frame: Frame, person: str, whose: str, name: str) -> Response:
     owner = frame.act(person, whose).owner
     version, root = request.args.get("version", ""), frame.service.settings.content
-    is_version = names.is_version(version)
-    found = is_version and read_base(root, owner, names.check_repo(name), Version.parse(version))
+    found = read_base(root, owner, names.check_repo(name), version)
     if not found:
         raise RequestError(
             "version_not_found", f"{owner}/{name} has no such version. Go to My prompts."

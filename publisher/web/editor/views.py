@@ -14,7 +14,6 @@ from msgspec import UNSET, structs
 
 from builder.model import names
 from builder.model.errors import RequestError
-from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.request_bodies import Draft
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
@@ -25,7 +24,6 @@ from publisher.web.editor.plan import (
     PublicationPlan,
     as_writing_error,
     make_plan,
-    missing_changelog,
     seal_of,
 )
 from publisher.web.editor.shelf import discard, mine, published
@@ -200,12 +198,9 @@ class _Editor:
             writing = structs.replace(writing, base_version="", name=writing.name or name)
             sent = _Sent(person, person, "", True, None, None, writing, None)
             return self._again(sent, note=f"{error} {KEPT}", status=error.status)
-        latest = read_base(self._root, owner, name) if repo else None
-        base = latest
-        if repo and latest and writing.base_version != str(latest.version):
-            is_version = names.is_version(writing.base_version)
-            there = Version.parse(writing.base_version) if is_version else None
-            base = there and read_base(self._root, owner, name, there)
+        base = latest = read_base(self._root, owner, name) if repo else None
+        if latest and writing.base_version != str(latest.version):
+            base = read_base(self._root, owner, name, writing.base_version)
         sent = _Sent(person, owner, name, repo is None, base, latest, writing, _sent_draft())
         try:
             writing, left_out = _with_uploads(writing, self._settings.file_bytes)
@@ -298,11 +293,10 @@ class _Editor:
             if sent.is_new:
                 sent = sent._replace(name=propose_name(self._root, sent.owner, sent.writing))
             return self._again(sent, plan=self._plan(sent), note=CHECK, is_preview=True)
-        missing = missing_changelog(sent.base, bump, sent.writing.changelog)
-        if missing:
-            return self._again(
-                sent, plan=self._plan(sent), errors=missing, status=HTTPStatus.UNPROCESSABLE_ENTITY
-            )
+        if sent.base and bump != "patch" and not sent.writing.changelog.strip():
+            status = HTTPStatus.UNPROCESSABLE_ENTITY
+            missing = {"changelog": [f"Enter what changes: a {bump} version needs a changelog."]}
+            return self._again(sent, plan=self._plan(sent), errors=missing, status=status)
         g.publication = "version"
         if wait_seconds := self._frame.service.publications.hit(sent.owner):
             return self._wait(sent, wait_seconds, f"Too many publications of {sent.owner}")
@@ -329,9 +323,8 @@ class _Editor:
         )
         # As it is now: the role may have changed since the form was opened.
         actor = self._frame.act(sent.person, sent.owner)
-        labels = [] if draft.labels is UNSET else draft.labels
         try:
-            self._frame.service.rights.check_may_publish(actor, sent.name, labels)
+            self._frame.service.rights.check_may_publish(actor, sent.name, draft.labels)
         except RequestError as error:
             raise WritingError({"new_labels": [str(error)]}, error.status) from error
         done = publish(

@@ -30,7 +30,6 @@ PARAMETERS = {
 }
 AUTO, YES, NO = "auto", "yes", "no"
 _variable = re.compile(VARIABLE_NAME)
-_NEW_LABELS_MAX = names.LABELS_PER_REPO_MAX
 
 
 class VariableRow(Struct, frozen=True):
@@ -114,22 +113,23 @@ def read_writing(form: MultiDict[str, str]) -> Writing:
         more=text("more"),
         changelog=text("changelog"),
         bump=form.get("bump", "") if form.get("bump") in names.BUMPS else "",
-        labels=tuple(form.getlist("labels")[:_NEW_LABELS_MAX]),
+        labels=tuple(form.getlist("labels")[: names.LABELS_PER_REPO_MAX]),
         new_labels=line("new_labels"),
         nonce=line("nonce")[:32],
         files=read_rows(form),
     )
 
 
-def read_base(root: str, owner: str, name: str, version: Version | None = None) -> Base | None:
+def read_base(root: str, owner: str, name: str, version: str | None = None) -> Base | None:
     """Returns a version, by default the latest; None where it does not exist, or no longer does.
 
     Raises ContentError where its files are broken, OperatorError.
     """
     versions = content.list_versions(root, owner, name).versions
-    wanted = version or (versions[-1] if versions else None)
-    if wanted is None or wanted not in versions:
+    found = [one for one in versions if version in (None, str(one))]
+    if not found:
         return None
+    wanted = found[-1]
     record, text = content.read_version(root, owner, name, wanted)
     files = files_of(record, content.read_files(root, owner, name, wanted, record))
     return Base(wanted, record, text, files, show_version(wanted, record, text, files))

@@ -1,24 +1,22 @@
 """Publications while servers stop, are killed, or share folders: none is lost, none is doubled."""
 
+import hashlib
 import random
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import requests
 
+from builder.model.names import Version
 from builder.model.settings import Settings
-from tests.publisher.write.clients import (
-    OPTIONS,
-    Answer,
-    Client,
-    Ledger,
-    check_published,
-    run_together,
-)
+from builder.store import content
 from tests.support.servers import (
     DEADLINE_SECONDS,
     Process,
@@ -30,6 +28,92 @@ from tests.support.servers import (
 
 PUBLISHERS = 4
 KILLS = 5
+OPTIONS = ("--publish-limit", "0", "--rate-limit", "0")
+
+
+class Client(requests.Session):
+    """One kept connection to one hub."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        super().__init__()
+        self._url, self._token = url, token
+
+    def read(self, path: str) -> requests.Response:
+        answer = self.get(self._url + urlsplit(path).path, timeout=DEADLINE_SECONDS)
+        assert answer.status_code == 200, f"a pointer into nothing: {path}: {answer}"
+        return answer
+
+    def data(self, path: str) -> Any:
+        return self.read(path).json()["data"]
+
+    def publish(self, repo: str, text: str) -> requests.Response:
+        """Publish with a key that follows from the text, so that it can be sent again."""
+        headers = {"Authorization": f"Bearer {self._token}", "Idempotency-Key": text}
+        address = f"{self._url}/api/v1/repos/{repo}/versions"
+        return self.post(address, json={"content": text}, headers=headers, timeout=DEADLINE_SECONDS)
+
+
+class Ledger:
+    """Acknowledged texts by repo and version. Each text is published once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.acknowledged: dict[tuple[str, str], str] = {}
+
+    def acknowledge(self, answer: requests.Response, text: str) -> None:
+        assert answer.status_code == 201, answer.text
+        data = answer.json()["data"]
+        place = (f"{data['owner']}/{data['name']}", data["version"])
+        with self._lock:
+            assert place not in self.acknowledged, f"{place} twice"
+            self.acknowledged[place] = text
+
+    def check(self, settings: Settings) -> None:
+        """All that was acknowledged is stored, once."""
+        stored = {}
+        for owner in content.list_owners(settings.content):
+            for name in content.list_repos(settings.content, owner):
+                for version in content.list_versions(settings.content, owner, name).versions:
+                    _, text = content.read_version(settings.content, owner, name, version)
+                    stored[f"{owner}/{name}", str(version)] = text
+        assert stored == self.acknowledged
+        assert len(set(stored.values())) == len(stored)
+
+
+def check_published(client: Client, repo: str, version: str, text: str) -> None:
+    """Every endpoint of a repo has a version, or a later one where it shows the latest."""
+
+    def check_new(row: dict[str, Any], key: str = "latest_version") -> None:
+        assert Version.parse(row[key]) >= Version.parse(version), f"{row} is older than {version}"
+
+    api = f"/api/v1/repos/{repo}"
+    owner, _, name = repo.partition("/")
+    latest = client.data(f"{api}.json")
+    check_new(latest)
+    assert client.read(f"{api}/raw.txt").content.decode() == latest["content"]
+    rows = client.data(f"{api}/versions.json")
+    check_new(rows[0], "version")
+    (row,) = (row for row in rows if row["version"] == version)
+    one = client.data(f"{api}/versions/{version}.json")
+    assert one["content"] == text and row.items() <= one.items()
+    assert row["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert client.read(row["raw_url"]).content == text.encode()
+    assert (row["diff_url"] is None) == (version == "1.0.0")
+    if row["diff_url"]:
+        assert f"+{text}" in client.read(row["diff_url"]).text
+    user = client.data(f"/api/v1/users/{owner}.json")
+    check_new(*(row for row in user["repos"] if row["name"] == name))
+    for row in client.data("/api/v1/repos/_/top/1.json"):
+        if (row["owner"], row["name"]) == (owner, name):
+            check_new(row)
+    assert text in client.read(f"/{repo}/{version}.html").text
+    assert client.read(f"/{repo}.html").text
+
+
+def run_together(*jobs: Callable[[], object]) -> list[Any]:
+    """Run jobs in threads; raises what one of them has raised."""
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return [future.result() for future in [pool.submit(job) for job in jobs]]
 
 
 @pytest.fixture
@@ -56,7 +140,7 @@ class Hub:
         with Client(self.url) as client:
             client.read("/api/v1/repos")
 
-    def publish(self, repo: str, text: str) -> Answer | None:
+    def publish(self, repo: str, text: str) -> requests.Response | None:
         """The answer; None if the connection fails."""
         try:
             with Client(self.url, token=self.token) as client:
@@ -69,7 +153,7 @@ class Hub:
         ledger.check(self.settings)
         with Client(self.url) as client:
             for (repo, version), text in ledger.acknowledged.items():
-                check_published(client, ledger, repo, version, text)
+                check_published(client, repo, version, text)
 
 
 @pytest.fixture
@@ -88,7 +172,7 @@ def test_stopped_while_publications_are_under_way(hub: Hub):
     ledger = Ledger()
     repos = {f"Text {number}.": f"ann/r{number % 3}" for number in range(20)}
 
-    def publish(text: str) -> Answer | None:
+    def publish(text: str) -> requests.Response | None:
         return hub.publish(repos[text], text)
 
     with ThreadPoolExecutor(len(repos)) as pool:

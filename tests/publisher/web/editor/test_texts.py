@@ -57,20 +57,12 @@ def test_each_list_of_texts_comes_back_from_its_lines(values: list[str]) -> None
 @pytest.mark.parametrize(
     ("text", "kind", "value"),
     [
-        ("", "string", None),
-        (" ", "string", " "),
-        (" ", "integer", None),
-        ("-7", "integer", -7),
-        ("1e3", "number", 1000.0),
-        ("7", "number", 7),
-        ("TRUE", "boolean", True),
-        ("[1]", "array", [1]),
-        ('{"a": null}', "object", {"a": None}),
-        ('"', "string", '"'),
-        ('"a', "string", '"a'),
-        ('"7"', "string", "7"),
+        ("", "string", None), (" ", "string", " "), (" ", "integer", None), ("-7", "integer", -7),
+        ("1e3", "number", 1000.0), ("7", "number", 7), ("TRUE", "boolean", True),
+        ("[1]", "array", [1]), ('{"a": null}', "object", {"a": None}), ('"', "string", '"'),
+        ('"a', "string", '"a'), ('"7"', "string", "7"),
     ],
-)
+)  # fmt: skip
 def test_values(text: str, kind: str, value: Any) -> None:
     assert read_value(text, kind) == value
     assert type(read_value(text, kind)) is type(value)
