@@ -109,7 +109,7 @@ def test_names(hub: Hub, path: str, code: str, message: str):
 
 def test_a_reserved_owner(hub: Hub):
     # Added before the name was reserved.
-    hub.database.execute("INSERT INTO owner (handle, created_at) VALUES ('api', 0)")
+    hub.database.execute("INSERT INTO owner (handle, look, created_at) VALUES ('api', 'api', 0)")
     token, _ = hub.make_token("api")
     answer = hub.post(path="/api/v1/repos/api/x/versions", token=token)
     assert code_of(answer) == "name_reserved"
