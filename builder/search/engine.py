@@ -37,9 +37,6 @@ class Reader(Vocabulary, Protocol):
         ``start``.
         """
 
-    def total(self, plan: QueryPlan, scope: RepoFilter) -> int:
-        """The number of matching repos."""
-
     def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
         """The most frequent tags, owners and labels of all matching repos."""
 

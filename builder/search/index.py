@@ -65,7 +65,7 @@ def update(
         if is_new:
             # The stamp comes last. An index whose creation was interrupted has none, and is
             # rebuilt.
-            _put_stamp(settings)
+            _put(f"{folder}/stamp", _stamp(settings.search))
     return len(changed) + len(gone)
 
 
@@ -152,10 +152,6 @@ def _create(folder: str, engine: Engine) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
     engine.create(folder)
-
-
-def _put_stamp(settings: Settings) -> None:
-    _put(f"{index_folder(settings)}/stamp", _stamp(settings.search))
 
 
 def _put_checksums(folder: str, engine: Engine) -> None:

@@ -104,6 +104,12 @@ class RepoFilter(NamedTuple):
     owner: str | None = None
     labels: tuple[str, ...] = ()
 
+    def terms(self) -> list[tuple[str, str]]:
+        """The field and the word of each condition."""
+        owners = () if self.owner is None else (self.owner,)
+        given = {"tag": self.tags, "label": self.labels, "owner": owners}
+        return [(field, word) for field, some in given.items() for word in some]
+
 
 class Vocabulary(Protocol):
     """The questions of a plan to an index."""
@@ -269,16 +275,9 @@ def _edits(one: str, other: str, most: int) -> int:
     """The number of letters to insert, drop, replace or swap with the next (optimal string
     alignment distance); above ``most``, any number above it.
     """
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for row, letter in enumerate(one, 1):
-        line = [row]
-        for column, against in enumerate(other, 1):
-            cost = min(last[column] + 1, line[-1] + 1, last[column - 1] + (letter != against))
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
-                cost = min(cost, before[column - 2] + 1)
-            line.append(cost)
-        if min(line) > most:
-            return most + 1
-        before, last = last, line
-    return last[-1]
+    while one and one[0] == other[:1]:
+        one, other = one[1:], other[1:]
+    if not (most and one and other):
+        return len(one) + len(other)
+    skips = [(1, 0), (0, 1), (1, 1)] + [(2, 2)] * (one[:2] == other[1::-1])
+    return 1 + min(_edits(one[drop:], other[skip:], most - 1) for drop, skip in skips)

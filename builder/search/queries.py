@@ -287,16 +287,13 @@ class Queries:
         sort = query.sort or (None if text else SORTS[0])
         with self._open_index().reading() as reader:
             plan = make_plan(text, reader)
-            if start >= REACHED_MAX:
-                total = reader.total(plan, scope)
-                if start < total:
-                    raise _invalid(
-                        f"A search lists only the first {REACHED_MAX:,} results. Add words or a "
-                        "tag."
-                    )
-                ids = []
-            else:
-                ids, total = reader.find(plan, scope, start, count, sort)
+            is_far = start >= REACHED_MAX
+            ids, total = reader.find(plan, scope, *((0, 1) if is_far else (start, count)), sort)
+            if is_far and start < total:
+                raise _invalid(
+                    f"A search lists only the first {REACHED_MAX:,} results. Add words or a tag."
+                )
+            ids = [] if is_far else ids
             best = ids if ids and not (start or sort) else reader.find(plan, scope, 0, 1).ids
             without = lacking(plan, [*best[:1], *(ids if query.explain else ())], reader)
             facets = reader.facets(plan, scope) if query.explain else None

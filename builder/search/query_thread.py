@@ -113,18 +113,17 @@ class QueryThread:
             self._places.release()
 
     def _ask(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
-        try:
-            return self._ask_once(function, args)
-        except RequestError as error:
-            if error.code != "unavailable":
-                raise
-        # Once more, with files opened again: a build may just have replaced the open ones.
-        try:
-            return self._ask_once(function, args)
-        except RequestError as error:
-            if error.code == "unavailable":
-                self._report_unusable()
-            raise
+        # Twice, the second time with files opened again: a build may just have replaced the open
+        # ones.
+        for is_last in (False, True):
+            try:
+                return self._ask_once(function, args)
+            except RequestError as error:
+                if error.code != "unavailable":
+                    raise
+                if is_last:
+                    self._report_unusable()
+                    raise
 
     def _ask_once(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
         try:

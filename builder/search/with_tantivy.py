@@ -252,9 +252,6 @@ class TantivyReader:
             count -= taken
         return offsets
 
-    def total(self, plan: QueryPlan, scope: RepoFilter) -> int:
-        return self._count(_within([_found(plan)], scope))
-
     def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
         wanted = {"size": COUNTED_MAX + 1, "segment_size": SEGMENT_NAMES_MAX}
         counts = {name: {"terms": {"field": name, **wanted}} for name in FACETS}
@@ -319,10 +316,7 @@ def _all(queries: list[Query]) -> Query:
 def _within(queries: list[Query], scope: RepoFilter = EVERYWHERE) -> Query:
     """The intersection of the queries and the scope, with the score of the first query."""
     scored, *others = queries
-    others += [_term("tag", tag) for tag in scope.tags]
-    others += [_term("label", label) for label in scope.labels]
-    if scope.owner is not None:
-        others.append(_term("owner", scope.owner))
+    others += [_term(*term) for term in scope.terms()]
     return _all([scored, *(_worth(other, 0) for other in others)]) if others else scored
 
 

@@ -118,9 +118,6 @@ class WhooshReader:
         found = self._reader.expand_prefix("word", prefix)
         return [word.decode() for word, _ in zip(found, range(limit), strict=False)]
 
-    def total(self, plan: QueryPlan, scope: RepoFilter) -> int:
-        return len(self._scores(plan, scope))
-
     def find(
         self, plan: QueryPlan, scope: RepoFilter, start: int, count: int, sort: str | None = None
     ) -> Hits:
@@ -161,12 +158,8 @@ class WhooshReader:
                 scores[number] += int(value * target.rarity)
         every = weights if plan.needed else self._reader.all_doc_ids()
         found = {number for number in every if weights[number] >= plan.needed}
-        for tag in scope.tags:
-            found.intersection_update(self._holding("tag", tag))
-        for label in scope.labels:
-            found.intersection_update(self._holding("label", label))
-        if scope.owner is not None:
-            found.intersection_update(self._holding("owner", scope.owner))
+        for term in scope.terms():
+            found.intersection_update(self._holding(*term))
         for number in found.intersection(self._holding("whole", plan.whole)):
             scores[number] += WHOLE_SCORE
         return {number: scores[number] for number in found}

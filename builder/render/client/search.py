@@ -11,7 +11,6 @@ import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
 from functools import lru_cache
-from string import ascii_lowercase
 from typing import NamedTuple
 
 RULES = json.loads(r"""{}""")
@@ -114,18 +113,12 @@ def edits(one: str, other: str, most: int) -> int:
     """The number of letters to insert, drop, replace or swap with the next; above `most`, any
     number above it.
     """
-    before, last = [], list(range(len(other) + 1))
-    for row, letter in enumerate(one, 1):
-        line = [row]
-        for column, against in enumerate(other, 1):
-            cost = min(last[column] + 1, line[-1] + 1, last[column - 1] + (letter != against))
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
-                cost = min(cost, before[column - 2] + 1)
-            line.append(cost)
-        if min(line) > most:
-            return most + 1
-        before, last = last, line
-    return last[-1]
+    while one and one[0] == other[:1]:
+        one, other = one[1:], other[1:]
+    if not (most and one and other):
+        return len(one) + len(other)
+    skips = [(1, 0), (0, 1), (1, 1)] + [(2, 2)] * (one[:2] == other[1::-1])
+    return 1 + min(edits(one[drop:], other[skip:], most - 1) for drop, skip in skips)
 
 
 class Target(NamedTuple):
@@ -243,14 +236,10 @@ class Catalogue:
         tokens = [token for word in words for token in self.written.get(word, ())]
         return [token for token in tokens if stem_of(token) == stem]
 
-    def _beginning(self, prefix: str, limit: float = math.inf) -> list[str]:
+    def _beginning(self, prefix: str) -> list[str]:
         """The words with this prefix, sorted."""
-        found: list[str] = []
-        for at in range(bisect_left(self.vocabulary, prefix), len(self.vocabulary)):
-            if len(found) == limit or not self.vocabulary[at].startswith(prefix):
-                break
-            found.append(self.vocabulary[at])
-        return found
+        end = bisect_left(self.vocabulary, prefix + chr(0x10FFFF))
+        return self.vocabulary[bisect_left(self.vocabulary, prefix) : end]
 
     def _plan(self, q: str) -> tuple[list[Target], list[dict], bool]:
         """The targets, the corrected words, and true if no word is left out."""
@@ -274,13 +263,10 @@ class Catalogue:
         return self._weigh(counted), corrected, len(counted) == len(telling)
 
     def _counted(self, stem: str, surface: str, is_last: bool) -> tuple[int, Target]:
-        prefix = surface if is_last and self._begins_others(stem, surface) else ""
-        target = Target([stem, *RULES["SYNONYMS"].get(stem, ())], prefix, surface=surface)
+        is_beginning = is_last and any(stem_of(one) != stem for one in self._beginning(surface))
+        stems = [stem, *RULES["SYNONYMS"].get(stem, ())]
+        target = Target(stems, surface if is_beginning else "", surface=surface)
         return len(self._values(Target([stem])) or self._values(target)), target
-
-    def _begins_others(self, stem: str, surface: str) -> bool:
-        others = self._beginning(surface, RULES["FORMS_MAX"])
-        return len(others) == RULES["FORMS_MAX"] or any(stem_of(one) != stem for one in others)
 
     def _weigh(self, counted: list[tuple[int, Target]]) -> list[Target]:
         counted.sort(key=lambda pair: (pair[0], pair[1].stems[0]))
@@ -290,26 +276,21 @@ class Catalogue:
             # Even if few repos here have one of them, it does not distinguish repos.
             least = len(self.repos) // RULES["FREQUENT_PARTS"]
             rare, frequent = [(max(count, least), target) for count, target in frequent], []
-        left = RULES["HOLDERS_MAX"]
-        chosen = []
-        for pairs, most in (
-            (rare, RULES["TARGETS_MAX"]),
-            (frequent, RULES["FREQUENT_TARGETS_MAX"]),
-        ):
-            for count, target in pairs[:most]:
-                if count <= left or not chosen:
-                    left -= count
-                    halvings = math.log2(len(self.repos) / count)
-                    chosen.append((halvings, target, pairs is frequent))
-        least = max(0.5, min((one for one, _, is_frequent in chosen if not is_frequent), default=1))
-        known = [one for one, target, is_freq in chosen if not (is_freq or target.is_corrected)]
-        is_beside = known and any(target.is_corrected for _, target, _ in chosen)
+        rare = rare[: RULES["TARGETS_MAX"]]
+        chosen = [
+            (math.log2(len(self.repos) / count), target)
+            for count, target in rare + frequent[: RULES["FREQUENT_TARGETS_MAX"]]
+        ]
+        least = max(0.5, min((halvings for halvings, _ in chosen[: len(rare)]), default=1))
+        known = [halvings for halvings, one in chosen[: len(rare)] if not one.is_corrected]
+        is_beside = known and any(target.is_corrected for _, target in chosen)
         times = RULES["KNOWN_TIMES"] if is_beside else 1
         weighed = []
-        for halvings, target, is_frequent in chosen:
+        for at, (halvings, target) in enumerate(chosen):
             weight = times * min(RULES["WEIGHT_MAX"], max(1, round(halvings / least)))
             if target.is_corrected and known:
                 halvings, weight = min(halvings, *known), 1
+            is_frequent = at >= len(rare)
             steps = RULES["RARITY_STEPS"] * (RULES["FREQUENT_SHARE"] if is_frequent else 1)
             rarity = max(1, round(halvings * steps))
             weighed.append(target._replace(rarity=rarity, weight=0 if is_frequent else weight))
@@ -320,24 +301,11 @@ class Catalogue:
         if len(word) < letters_min or not word.isalpha() or re.match(RUN, word):
             return None
         most = 1 if len(word) <= RULES["ONE_EDIT_LETTERS_MAX"] else 2
-        best: tuple[int, int, str] | None = None
-        for other in self._similar(word, most):
-            distance = edits(word, other, best[0] if best else most)
-            if distance <= (best[0] if best else most):
-                one = distance, -len(self._values(Target([stem_of(other)]))), other
-                best = min(best or one, one)
-        return best[2] if best else None
-
-    def _similar(self, word: str, most: int) -> set[str]:
-        """The words that begin alike, or with one edit in the first letters."""
-        first, second, third = word[:3]
-        beginnings = {first + second, second + first, second + third, first + third}
-        for letter in ascii_lowercase:
-            beginnings |= {letter + second + third, letter + first + second}
-            beginnings |= {first + letter + third, first + letter + second}
-        return {
-            other
-            for beginning in beginnings
-            for other in self._beginning(beginning, RULES["COMPARED_MAX"])
-            if abs(len(other) - len(word)) <= most and len(set(word) ^ set(other)) <= 2 * most
-        }
+        # At most one edit in the first letters.
+        similar = re.compile(".?{0}{1}|{1}{0}|.?{1}{2}|{0}.?{2}|{0}.{1}".format(*word))
+        others = [
+            (edits(word, other, most), -len(self._values(Target([stem_of(other)]))), other)
+            for other in filter(similar.match, self.vocabulary)
+            if edits(word, other, most) <= most
+        ]
+        return min(others)[2] if others else None

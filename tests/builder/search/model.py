@@ -33,9 +33,6 @@ class Model:
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         return [word for word in self.words if word.startswith(prefix)][:limit]
 
-    def total(self, plan: QueryPlan, scope: RepoFilter) -> int:
-        return len(self.scores(plan, scope))
-
     def best(
         self, plan: QueryPlan, scope: RepoFilter, start: int, count: int, sort: str | None = None
     ) -> list[str]:

@@ -106,7 +106,6 @@ def check_same(reader: Reader, model: Model, q: str, scope: RepoFilter) -> None:
     plan = make_plan(q, model)
     assert make_plan(q, reader) == plan
     expected = model.best(plan, scope, 0, 100)
-    assert reader.total(plan, scope) == len(expected)
     assert reader.find(plan, scope, 0, 100) == (expected, len(expected))
     for at in range(len(expected)):
         assert reader.find(plan, scope, at, 1) == (expected[at : at + 1], len(expected))
