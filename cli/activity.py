@@ -1,19 +1,13 @@
 """Notes what commands have changed in the activity of its owner."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
 from builder.model.errors import HubError
 from cli.options import Places
 from cli.standard_error import say
 
-if TYPE_CHECKING:
-    from publisher.accounts.events import Kind
 
-
-def note_change(places: Places, kind: Kind, owner: str, what: str) -> None:
+def note_change(places: Places, kind: str, owner: str, what: str) -> None:
     """Note a change in the activity of its owner, if the hub has an account of the owner. Print a
     warning where that fails: the change is made. ``what`` begins with the prompt.
     """

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from publisher.accounts.database import Database, epoch_seconds
 
@@ -22,45 +22,45 @@ KEPT_ALIKE_MAX = 200
 SHOWN_ALIKE_MAX = 10
 _READ_AT_ONCE = 500
 
-Kind = Literal[
-    "signed_up",
-    "invited",
-    "signed_in",
-    "sign_in_failed",
-    "signed_out_everywhere",
-    "password_set",
-    "password_changed",
-    "identity_added",
-    "identity_removed",
-    "token_made",
-    "token_new_address",
-    "token_revoked",
-    "publisher_added",
+# Each kind of event, as a sentence. {note} is the event's ``note``, as its module has written it.
+TEXTS = {
+    "signed_up": "Account created.",
+    "invited": "Invitation created. Its link can set a password.",
+    "signed_in": "Signed in with {note}.",
+    "sign_in_failed": "Wrong password entered.",
+    "signed_out_everywhere": "Signed out everywhere.",
+    "password_set": "Password set.",
+    "password_changed": "Password changed.",
+    "identity_added": "Sign-in with {note} added.",
+    "identity_removed": "Sign-in with {note} removed.",
+    "token_made": "Token created: {note}.",
+    "token_new_address": "Token used from a new address: {note}.",
+    "token_revoked": "Token revoked: {note}.",
+    "publisher_added": "Trusted publisher added: {note}.",
     # In earlier logs: nothing notes it today.
-    "publisher_changed",
-    "publisher_removed",
-    "publisher_used",
-    "trusted_only_on",
-    "trusted_only_off",
-    "label_protected",
-    "label_unprotected",
-    "published",
-    "label_moved",
-    "withdrawn",
-    "team_made",
-    "team_link_made",
-    "member_added",
-    "member_joined",
-    "member_role",
-    "member_removed",
-    "locked",
-    "unlocked",
-    "access_ended",
-    "operator_made",
-    "operator_ended",
-    "restored",
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+    "publisher_changed": "Labels of a trusted publisher changed: {note}.",
+    "publisher_removed": "Trusted publisher removed: {note}.",
+    "publisher_used": "A job of a trusted publisher got a token: {note}.",
+    "trusted_only_on": "{note} now accepts only trusted publishers.",
+    "trusted_only_off": "{note} accepts tokens again.",
+    "label_protected": "Label protected: {note}.",
+    "label_unprotected": "Label no longer protected: {note}.",
+    "published": "Published: {note}.",
+    "label_moved": "Label moved: {note}.",
+    "withdrawn": "Withdrawn: {note}.",
+    "team_made": "Team created for {note}.",
+    "team_link_made": "Link made with which one person joins as {note}.",
+    "member_added": "Member added: {note}.",
+    "member_joined": "Joined by a link: {note}.",
+    "member_role": "Role changed: {note}.",
+    "member_removed": "Member removed: {note}.",
+    "locked": "Account locked.",
+    "unlocked": "Account unlocked.",
+    "access_ended": "All access ended: password, sign-ins, tokens and teams.",
+    "operator_made": "Made an operator of this hub.",
+    "operator_ended": "No longer an operator of this hub.",
+    "restored": "The hub was restored from a backup of {note}. Everyone was signed out.",
+}
 
 # The person and the client's address of a request; both empty in the operator's shell.
 _request: ContextVar[tuple[str, str]] = ContextVar("request", default=("", ""))
@@ -83,7 +83,7 @@ class Event(NamedTuple):
     """
 
     at: int
-    kind: Kind
+    kind: str
     subject: str
     address: str
     note: str
@@ -106,7 +106,7 @@ class Events:
     def note(
         self,
         owner: str,
-        kind: Kind,
+        kind: str,
         *,
         subject: str = "",
         address: str = "",
@@ -134,7 +134,7 @@ class Events:
                 "DELETE FROM event WHERE owner = ? AND at < ?", (owner, at - EVENT_SECONDS)
             )
 
-    def has(self, owner: str, kind: Kind, subject: str, address: str) -> bool:
+    def has(self, owner: str, kind: str, subject: str, address: str) -> bool:
         """True if the log has such an event."""
         found = self._database.execute(
             "SELECT 1 FROM event WHERE owner = ? AND kind = ? AND subject = ? AND address = ? "

@@ -11,7 +11,7 @@ from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from publisher.accounts.database import Database
-from publisher.accounts.events import Events, Kind, written_by
+from publisher.accounts.events import Events, written_by
 from publisher.accounts.people.attempts import Attempts
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
@@ -36,7 +36,7 @@ from server.throttle import Throttle
 log = logging.getLogger("hub.publish")
 
 # The names of changes in the log of the service.
-_LOGGED: dict[Kind, str] = {"published": "publish", "label_moved": "label", "withdrawn": "withdraw"}
+_LOGGED = {"published": "publish", "label_moved": "label", "withdrawn": "withdraw"}
 
 
 class Service:
@@ -85,7 +85,7 @@ class Service:
     # Changes, in the log of the service and in the activity of their owner
 
     def note_change(
-        self, actor: Actor, kind: Kind, done: Published | LabelChange | Withdrawn
+        self, actor: Actor, kind: str, done: Published | LabelChange | Withdrawn
     ) -> None:
         """Notes a publication with the labels that moved, a change of a label, or a withdrawal."""
         g.event = _LOGGED[kind]

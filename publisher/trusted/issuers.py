@@ -55,24 +55,53 @@ def parse_issuer(text: str) -> Issuer:
 
 BRANCH_PREFIX = "refs/heads/"
 
-# These events run code that anyone can propose, with the rights of the project. A child pipeline
-# may belong to a merge request. Its branch is then one of the fork, and its token does not show
-# that.
-_REFUSED_EVENTS: Mapping[Kind, tuple[str, ...]] = {
-    "github": ("pull_request_target",),
-    "gitlab": ("merge_request_event", "external_pull_request_event", "parent_pipeline"),
+
+class _Claims(NamedTuple):
+    """The names of an issuer's claims, and the syntax of ``file``, which names the file that
+    defines the job. ``file_is`` describes that.
+
+    The ``refused`` events run code that anyone can propose, with the rights of the project. A child
+    pipeline may belong to a merge request. Its branch is then one of the fork, and its token does
+    not show that.
+    """
+
+    project: str
+    project_id: str
+    event: str
+    refused: tuple[str, ...]
+    file: str
+    syntax: re.Pattern[str]
+    file_is: str
+
+
+# A ref or a commit follows the file. The name of a file cannot contain either.
+_CLAIMS: Mapping[Kind, _Claims] = {
+    "github": _Claims(
+        "repository",
+        "repository_id",
+        "event_name",
+        ("pull_request_target",),
+        "job_workflow_ref",
+        re.compile(
+            r"(?P<project>[^/]+/[^/]+)/\.github/workflows/(?P<file>[^/]+?\.ya?ml)"
+            r"@(?P<ref>refs/.+|[0-9a-f]{40}|[0-9a-f]{64})"
+        ),
+        "/.github/workflows/FILE.yml@REF",
+    ),
+    "gitlab": _Claims(
+        "project_path",
+        "project_id",
+        "pipeline_source",
+        ("merge_request_event", "external_pull_request_event", "parent_pipeline"),
+        "ci_config_ref_uri",
+        re.compile(r"(?P<project>.+?)//(?P<file>.+?)@(?P<ref>refs/.+)"),
+        "//FILE@REF",
+    ),
 }
 _GITLAB_PREFIXES = {"branch": BRANCH_PREFIX, "tag": "refs/tags/"}
 _SHOWN_CHARS = 200
 
 _digits = re.compile(r"[0-9]{1,20}")
-# A ref or a commit follows the file. The name of a file cannot contain either.
-_github_workflow = re.compile(
-    r"(?P<project>[^/]+/[^/]+)/\.github/workflows/(?P<file>[^/]+?\.ya?ml)"
-    r"@(?P<ref>refs/.+|[0-9a-f]{40}|[0-9a-f]{64})"
-)
-_gitlab_workflow = re.compile(r"(?P<project>.+?)//(?P<file>.+?)@(?P<ref>refs/.+)")
-
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -152,78 +181,56 @@ def read_job(issuer: Issuer, claims: Mapping[str, Any], token_hash: bytes, expir
 
     Raises RequestError ``invalid_token``.
     """
-    read = {"github": _read_github, "gitlab": _read_gitlab}[issuer.kind]
-    return read(issuer, claims, {"token_hash": token_hash, "expires_at": expires_at})
-
-
-def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Job:
-    project, came = claimed_text(claims, "repository"), claimed_text(claims, "job_workflow_ref")
-    _check_event(issuer, claimed_text(claims, "event_name"), "event_name")
-    found = _github_workflow.fullmatch(came)
-    if not found:
+    names, is_github = _CLAIMS[issuer.kind], issuer.kind == "github"
+    project, came = claimed_text(claims, names.project), claimed_text(claims, names.file)
+    event = claimed_text(claims, names.event)
+    if event in names.refused:
         raise refusal(
-            f"The ID token's job_workflow_ref is {shown(came)}, but must be "
-            f"{project}/.github/workflows/FILE.yml@REF. Publish from a workflow file."
+            f"The job was started by {event} ({names.event}), which can run code of strangers with "
+            "the rights of the project. Publish after a change is merged: on a push, a tag or "
+            "a release."
         )
-    if fold(found["project"]) != fold(project):
-        raise refusal(
-            f"The job belongs to {project}, but its workflow to another repository: "
-            f"{shown(came)}. That repository could change it. Publish from a job that a "
-            f"workflow file of {project} itself defines."
-        )
-    run_id = _optional_text(claims, "run_id")
-    run = f"run {run_id}" if _digits.fullmatch(run_id) else ""
-    if run and issuer == DEFAULT_ISSUERS[0]:
-        # Only for github.com: the tokens of other issuers do not say where their pages are.
-        run = f"https://github.com/{project}/actions/runs/{run_id}"
-    return Job(
-        issuer=issuer.url,
-        kind=issuer.kind,
-        project=fold(project),
-        project_id=_number(claims, "repository_id"),
-        workflow=found["file"],
-        # GitHub does not distinguish Prod from prod, GitLab does.
-        environment=fold(_optional_text(claims, "environment")),
-        ref=_optional_text(claims, "ref"),
-        workflow_ref=found["ref"],
-        commit=_optional_text(claims, "sha"),
-        run=run,
-        **token,
-    )
-
-
-def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Job:
-    project, came = claimed_text(claims, "project_path"), claimed_text(claims, "ci_config_ref_uri")
-    _check_event(issuer, claimed_text(claims, "pipeline_source"), "pipeline_source")
     parts = urlsplit(issuer.url)
-    here = f"{parts.netloc}{parts.path}/{project}"
-    found = _gitlab_workflow.fullmatch(came)
+    here = project if is_github else f"{parts.netloc}{parts.path}/{project}"
+    found = names.syntax.fullmatch(came)
     if not found:
         raise refusal(
-            f"The ID token's ci_config_ref_uri is {shown(came)}, but must be {here}//FILE@REF. "
-            "Publish from a pipeline that a file of the project defines."
+            f"The ID token's {names.file} is {shown(came)}, but must be {here}{names.file_is}. "
+            "Publish from a job that a file of the project defines."
         )
     if fold(found["project"]) != fold(here):
         raise refusal(
-            f"The job belongs to {project}, but its pipeline is defined elsewhere: "
-            f"{shown(came)}. Others could change it. Publish from a pipeline that a file of "
-            f"{project} itself defines."
+            f"The job belongs to {project}, but is defined elsewhere: {shown(came)}. Others could "
+            f"change it. Publish from a job that a file of {project} itself defines."
         )
-    job_id = _optional_text(claims, "job_id")
-    is_number = _digits.fullmatch(job_id)
+    environment = _optional_text(claims, "environment")
     return Job(
         issuer=issuer.url,
         kind=issuer.kind,
         project=fold(project),
-        project_id=_number(claims, "project_id"),
+        project_id=_number(claims, names.project_id),
         workflow=found["file"],
-        environment=_optional_text(claims, "environment"),
-        ref=_gitlab_ref(claims),
+        # GitHub does not distinguish Prod from prod, GitLab does.
+        environment=fold(environment) if is_github else environment,
+        ref=_optional_text(claims, "ref") if is_github else _gitlab_ref(claims),
         workflow_ref=found["ref"],
         commit=_optional_text(claims, "sha"),
-        run=f"{issuer.url}/{project}/-/jobs/{job_id}" if is_number else "",
-        **token,
+        run=_run(issuer, claims, project),
+        token_hash=token_hash,
+        expires_at=expires_at,
     )
+
+
+def _run(issuer: Issuer, claims: Mapping[str, Any], project: str) -> str:
+    """Returns the URL of a job's log, or the name of the run; empty where the token has neither."""
+    number = _optional_text(claims, "run_id" if issuer.kind == "github" else "job_id")
+    if not _digits.fullmatch(number):
+        return ""
+    if issuer.kind == "gitlab":
+        return f"{issuer.url}/{project}/-/jobs/{number}"
+    # Only for github.com: the tokens of other issuers do not say where their pages are.
+    is_known = issuer == DEFAULT_ISSUERS[0]
+    return f"https://github.com/{project}/actions/runs/{number}" if is_known else f"run {number}"
 
 
 def _gitlab_ref(claims: Mapping[str, Any]) -> str:
@@ -234,15 +241,6 @@ def _gitlab_ref(claims: Mapping[str, Any]) -> str:
     prefix = _GITLAB_PREFIXES.get(_optional_text(claims, "ref_type"))
     # Only newer releases of GitLab send the path.
     return path or (f"{prefix}{name}" if prefix and name else "")
-
-
-def _check_event(issuer: Issuer, event: str, name: str) -> None:
-    if event in _REFUSED_EVENTS[issuer.kind]:
-        raise refusal(
-            f"The job was started by {event} ({name}), which can run code of strangers with "
-            "the rights of the project. Publish after a change is merged: on a push, a tag or "
-            "a release."
-        )
 
 
 def claimed_text(claims: Mapping[str, Any], name: str) -> str:

@@ -7,46 +7,7 @@ from typing import NamedTuple
 from flask import request
 
 from builder.model.errors import RequestError
-from publisher.accounts.events import Event, Events, Kind
-
-# {note} is the event's ``note``, as its module has written it.
-_TEXTS: dict[Kind, str] = {
-    "signed_up": "Account created.",
-    "invited": "Invitation created. Its link can set a password.",
-    "signed_in": "Signed in with {note}.",
-    "sign_in_failed": "Wrong password entered.",
-    "signed_out_everywhere": "Signed out everywhere.",
-    "password_set": "Password set.",
-    "password_changed": "Password changed.",
-    "identity_added": "Sign-in with {note} added.",
-    "identity_removed": "Sign-in with {note} removed.",
-    "token_made": "Token created: {note}.",
-    "token_new_address": "Token used from a new address: {note}.",
-    "token_revoked": "Token revoked: {note}.",
-    "publisher_added": "Trusted publisher added: {note}.",
-    "publisher_changed": "Labels of a trusted publisher changed: {note}.",
-    "publisher_removed": "Trusted publisher removed: {note}.",
-    "publisher_used": "A job of a trusted publisher got a token: {note}.",
-    "trusted_only_on": "{note} now accepts only trusted publishers.",
-    "trusted_only_off": "{note} accepts tokens again.",
-    "label_protected": "Label protected: {note}.",
-    "label_unprotected": "Label no longer protected: {note}.",
-    "published": "Published: {note}.",
-    "label_moved": "Label moved: {note}.",
-    "withdrawn": "Withdrawn: {note}.",
-    "team_made": "Team created for {note}.",
-    "team_link_made": "Link made with which one person joins as {note}.",
-    "member_added": "Member added: {note}.",
-    "member_joined": "Joined by a link: {note}.",
-    "member_role": "Role changed: {note}.",
-    "member_removed": "Member removed: {note}.",
-    "locked": "Account locked.",
-    "unlocked": "Account unlocked.",
-    "access_ended": "All access ended: password, sign-ins, tokens and teams.",
-    "operator_made": "Made an operator of this hub.",
-    "operator_ended": "No longer an operator of this hub.",
-    "restored": "The hub was restored from a backup of {note}. Everyone was signed out.",
-}
+from publisher.accounts.events import TEXTS, Event, Events
 
 
 def tell(event: Event, issuer_names: Mapping[str, str]) -> str:
@@ -54,7 +15,7 @@ def tell(event: Event, issuer_names: Mapping[str, str]) -> str:
     note = event.note
     if event.kind in ("identity_added", "identity_removed"):
         note = issuer_names.get(note, note)
-    return _TEXTS[event.kind].format(note=note or "an unknown browser")
+    return TEXTS[event.kind].format(note=note or "an unknown browser")
 
 
 EVENTS_SHOWN = 100

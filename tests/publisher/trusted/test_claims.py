@@ -51,7 +51,7 @@ def test_a_workflow_of_another_repository(github: Verifier):
         ref = f"{project}/.github/workflows/publish.yml@refs/heads/main"
         error = github.refusal(github.token(job_workflow_ref=ref))
         assert error.code == "invalid_token"
-        assert "That repository could change it" in str(error)
+        assert "Others could change it" in str(error)
 
 
 @pytest.mark.parametrize(

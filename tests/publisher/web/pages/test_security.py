@@ -8,7 +8,7 @@ import pytest
 
 from builder.model.errors import RequestError
 from publisher.accounts.database import Database
-from publisher.accounts.events import KINDS, Event, Events
+from publisher.accounts.events import TEXTS, Event, Events
 from publisher.accounts.people.attempts import VISITOR_LIMIT
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
@@ -144,7 +144,7 @@ def test_one_who_has_no_password_sets_one(people: People) -> None:
     assert sign_in(people.visitor(), owner.handle, NEW_PASSWORD).path == "/account/prompts"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TEXTS)
 def test_every_event_is_reported(kind: str) -> None:
     sentence = tell(Event(0, kind, "subject", "192.0.2.1", "note {browser}"), {})
     assert sentence.endswith(".") and len(sentence.split()) > 1
