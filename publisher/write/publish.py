@@ -312,11 +312,8 @@ def _decide_version(
     labels.check_room(there, draft.labels, 0, "labels")
     version = repo.next_version(draft.bump)
     if (ordinal := max(repo.next_ordinal, stamp.ordinal)) > names.ORDINAL_MAX:
-        raise RequestError(
-            "version_conflict",
-            f"The prompt has the ordinal {names.ORDINAL_MAX:,}, which is the limit. Publish under "
-            "another name.",
-        )
+        limit = f"The prompt has the ordinal {names.ORDINAL_MAX:,}, which is the limit."
+        raise RequestError("version_conflict", f"{limit} Publish under another name.")
     before = [one.remains.published_at for one in repo.withdrawn]
     before += [repo.previous[0].published_at] if repo.previous else []
     record = VersionFile(
@@ -333,10 +330,7 @@ def _decide_version(
         files=folder.stored or UNSET,
         content_sha256=folder.content_sha256,
     )
-    raw = render(record)
-    if len(raw) > RECORD.bytes_max:
-        message = f"the record would have {len(raw):,} bytes, but {RECORD.bytes_max:,} is the limit"
-        raise validation_failed(Detail("parameters", message))
+    raw = _render(record)
     kept = _kept(version, repo.latest, raw)
     published = _published(repo.owner, repo.name, kept, record, draft, warnings)
     needs = Quotas(int(repo.is_new), 1, published.size + len(raw) + folder.size)
@@ -345,10 +339,18 @@ def _decide_version(
         first = OwnerFile(name=published.owner, joined_at=published.published_at)
         profile = None if kept.previous_version else render(first)
         new = NewVersion(draft.content.encode(), raw, folder.files)
-        where = repo.owner, repo.name, str(version)
-        store.write_version(*where, new, profile=profile, sync=sync)
+        store.write_version(repo.owner, repo.name, str(version), new, profile=profile, sync=sync)
 
     return Decision(published, kept, write, needs), record
+
+
+def _render(record: VersionFile) -> bytes:
+    """Raises RequestError ``validation_failed`` for a record that is too long."""
+    raw = render(record)
+    if len(raw) > RECORD.bytes_max:
+        message = f"the record would have {len(raw):,} bytes, but {RECORD.bytes_max:,} is the limit"
+        raise validation_failed(Detail("parameters", message))
+    return raw
 
 
 def _kept(version: Version, previous: Version | None, record: bytes | None) -> KeptAnswer:
