@@ -223,10 +223,8 @@ def test_bodies_pass_that_the_service_reads(server: str, file_bytes: int, privat
         (["nginx", "--out", "a {b}"], "characters that configurations reserve"),
         (["caddy", "--base-url", "https://a.example", "--whole"], "--whole is for nginx"),
         (["caddy", "--private", "--no-upstream"], "A private hub needs `hubctl serve`"),
-        (
-            ["nginx", "--base-url", "https://a.example", "--listen", "127.0.0.1:8000"],
-            "Give one of them another port",
-        ),
+        (["nginx", "--base-url", "https://a.example", "--listen", "127.0.0.1:8000"],
+         "Give one of them another port"),
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path: Path, words: list[str], said: str) -> None:

@@ -123,15 +123,13 @@ def check(document: dict, schema: dict, value: object) -> None:
         ("/api/v1/repos?sort=new&page=1", "/api/v1/repos"),
         ("/api/v1/repos?tag=sql", "/api/v1/repos"),
         ("/api/v1/repos?tag=sql,json", "/api/v1/repos"),
-        ("/api/v1/repos?q=review", "/api/v1/repos"),
-        ("/api/v1/repos?q=zzzz", "/api/v1/repos"),
+        ("/api/v1/repos?q=review", "/api/v1/repos"), ("/api/v1/repos?q=zzzz", "/api/v1/repos"),
         ("/api/v1/repos/_/trending/1", "/api/v1/repos/_/{sort}/{page}"),
         ("/api/v1/tags/sql/new/1", "/api/v1/tags/{tag}/{sort}/{page}"),
-        ("/api/v1/tags", "/api/v1/tags"),
-        ("/api/v1/hub.json", "/api/v1/hub.json"),
+        ("/api/v1/tags", "/api/v1/tags"), ("/api/v1/hub.json", "/api/v1/hub.json"),
         ("/api/v1/repos?q=sql%20interviwer", "/api/v1/repos"),
     ],
-)
+)  # fmt: skip
 def test_lists_are_as_documented(document, live, path, url):
     check(document, schema_of(document, url), live.get(path).json())
 

@@ -67,13 +67,11 @@ def test_a_description_in_front_matter_goes_without_the_title(front: str, is_des
         ("name: greet\ndescription: Published with another one.", False),
         ("name: greet\ndescription: Greets.\nvariables: [who]", False),
         ("name: greet\ndescription: Greets.\nmetadata: {version: 2.0.0}", True),
-        (
-            "name: greet\ndescription: Greets.\nmetadata: {title: A, author: b, version: 2.0.0}",
-            False,
-        ),
+        ("name: greet\ndescription: Greets.\nmetadata: {title: A, author: b, version: 2.0.0}",
+         False),
         ("description: Greets.", False),
     ],
-)
+)  # fmt: skip
 def test_a_text_that_is_a_skill_already_stays_byte_for_byte(front: str, is_kept: bool):
     body = "Greet {{who}}.\n"
     made = skill("greet", body, front, "Greets.")

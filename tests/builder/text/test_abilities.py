@@ -42,14 +42,12 @@ def names(rule: Rule, text: str, *files: tuple[str, bytes, bool]) -> list[str]:
         ("HTTPS://e.example. See", ["e.example"]),
         ("https://{{host}}/ https://${HOST}:8/ https://$HOST", ["$HOST", "${HOST}:8", "{{host}}"]),
         ("http://[::1]:80/ http://127.0.0.1", ["127.0.0.1", "[::1]:80"]),
-        (
-            "https://bücher.example/ https://xn--bcher-kva.example",
-            ["bücher.example", "xn--bcher-kva.example"],
-        ),
+        ("https://bücher.example/ https://xn--bcher-kva.example",
+         ["bücher.example", "xn--bcher-kva.example"]),
         ("https://\u202eelpmaxe.live/", ["\u202eelpmaxe.live"]),
         ("file:///etc/passwd https:// a//b https:/x", []),
     ],
-)
+)  # fmt: skip
 def test_hosts(text, hosts):
     assert sorted(names(HOSTS, text)) == sorted(hosts)
 

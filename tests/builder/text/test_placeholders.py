@@ -25,11 +25,8 @@ def optional(name: str, default: str, description: str = "") -> Variable:
         ("Cook ${dish}.", "Cook {{dish}}.", []),
         ("${Dish:soup} ${Dish}", "{{Dish}} {{Dish}}", [optional("Dish", "soup")]),
         ("${dish}, ${dish: soup }", "{{dish}}, {{dish}}", [optional("dish", "soup")]),
-        (
-            "${Company Type: Big, old}",
-            "{{company_type}}",
-            [optional("company_type", "Big, old", "Company Type")],
-        ),
+        ("${Company Type: Big, old}", "{{company_type}}",
+         [optional("company_type", "Big, old", "Company Type")]),
         ("${Chef's  dish}", "{{chefs_dish}}", [Variable("chefs_dish", "Chef's dish")]),
         ("${料理}", "{{liaoli}}", [Variable("liaoli", "料理")]),
         ("${नाम:x}", "{{nam}}", [optional("nam", "x", "नाम")]),
@@ -44,7 +41,7 @@ def optional(name: str, default: str, description: str = "") -> Variable:
         (r"\${x} $${y} $z ${w}", r"\${x} $${y} $z {{w}}", []),
         ('{{role "user"}}\n${x}', '{{role "user"}}\n{{x}}', []),
     ],
-)
+)  # fmt: skip
 def test_dollar(text, turned, variables):
     assert turn(text, "dollar") == Turned(turned, variables, [], [], True)
 
@@ -125,12 +122,10 @@ def test_code_stays_text(text, turned, kept):
     ("text", "turned"),
     [
         ("{{{a}}} `{{{a}}}`", "{{{a}}} `{{{a}}}`"),
-        (
-            "```\n{{{a}}} {{b}} {{{{c}}}} \\{{{d}}}\n```",
-            "```\n\\{{{a}}} {{b}} {{{{c}}}} \\{{{d}}}\n```",
-        ),
+        ("```\n{{{a}}} {{b}} {{{{c}}}} \\{{{d}}}\n```",
+         "```\n\\{{{a}}} {{b}} {{{{c}}}} \\{{{d}}}\n```"),
     ],
-)
+)  # fmt: skip
 def test_three_braces_in_a_fence_of_a_file_are_code(text, turned):
     assert turn(text, "files").text == turned == turn(turned, "files").text
 
@@ -198,8 +193,7 @@ def test_mustache(text, turned, kept):
 @pytest.mark.parametrize(
     ("text", "turned", "kept", "filled"),
     [
-        ("{{ a }}{{b}}", "{{ a }}{{b}}", 0, True),
-        ("{{ a | default('x') }}", "{{a}}", 0, True),
+        ("{{ a }}{{b}}", "{{ a }}{{b}}", 0, True), ("{{ a | default('x') }}", "{{a}}", 0, True),
         ('{{a|d("", true)}} {{ b | default(1.5) }}', "{{a}} {{b}}", 0, True),
         ("{% raw %}{{ a }} {% if %}{% endraw %}", None, 2, False),
         ("{{ a | upper }} {{ a.b }} {{ 'x' }} {{- a }}", None, 4, False),
@@ -207,11 +201,10 @@ def test_mustache(text, turned, kept):
         ("""{{ "{{" }}a}} {{'{%'}} b %} {{ "{" }}{{ a }}}""", r"\{{a}} {% b %} {{{ a }}}", 0, True),
         (r"""\{{ "{{" }}a{{ '}}' }}""", r"\\{{a}}", 0, True),
         ("""{{ "{{" }}role "user"}}""", r"""\{{role "user"}}""", 0, True),
-        ("{{ größe }}", "{{grosse}}", 0, False),
-        (r"\{{ a }}", None, 1, False),
+        ("{{ größe }}", "{{grosse}}", 0, False), (r"\{{ a }}", None, 1, False),
         ('{{role "user"}}\n{{ a }}', None, 0, False),
     ],
-)
+)  # fmt: skip
 def test_jinja(text, turned, kept, filled):
     found = turn(text, "jinja")
     if "raw" in text:

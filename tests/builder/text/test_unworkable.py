@@ -14,12 +14,10 @@ SKILL = {"name": "rich", "description": "Does it.", "allowed-tools": "Bash", "me
         (b"#!/bin/sh\r\nx\r\n", False, "run: the first line ends with CR LF"),
         (b"\xef\xbb\xbf#!/bin/sh\n", False, "run: a byte order mark stands before “#!”"),
         (b"echo hi\n", True, "run: executable, but its first line names no program"),
-        (b"echo hi\n", False, ""),
-        (b"", True, ""),
-        (b"\x7fELF\x02", True, ""),
+        (b"echo hi\n", False, ""), (b"", True, ""), (b"\x7fELF\x02", True, ""),
         (b"MZ\x90", True, ""),
     ],
-)
+)  # fmt: skip
 def test_files(data: bytes, executable: bool, told: str):
     found = [*tell_unworkable("rich", {}, [("run", data, executable)])]
     assert len(found) == bool(told) and all(one.startswith(told) for one in found)

@@ -38,10 +38,8 @@ def test_text_is_split_and_folded(text, expected):
     ("text", "expected"),
     [
         ("C++17, C# or F# in C", ["c++", "17", "c#", "or", "f#", "in", "c"]),
-        (
-            "B#minor a#b issue#3 i++ notepad++",
-            ["b", "minor", "a", "b", "issue", "3", "i++", "notepad"],
-        ),
+        ("B#minor a#b issue#3 i++ notepad++",
+         ["b", "minor", "a", "b", "issue", "3", "i++", "notepad"]),
         (".NET ASP.NET .network", ["asp.net", ".net", "asp", ".net", "network"]),
         ("Node.js in x.y, v1.0. End.", ["node.js", "node", "js", "in", "x", "y", "v1", "0", "end"]),
         ("@types/node a@b.org", ["@types", "types", "node", "a", "b", "org"]),
@@ -49,7 +47,7 @@ def test_text_is_split_and_folded(text, expected):
         ("camelCase getURL", ["camelcase", "geturl"]),
         ("snake_case、Ｃ＋＋、語", ["snake_case", "snake", "case", "c++", "語"]),
     ],
-)
+)  # fmt: skip
 def test_signs_that_carry_meaning_stay(text, expected):
     assert surfaces(text) == expected
 
