@@ -113,12 +113,21 @@ def evaluate(text: str, known: dict[str, str]) -> str:
     return re.sub(r"\$\{\{ (.+?) \}\}", value, text)
 
 
-class Project:
-    """A user's repository of prompts, its remote, and jobs for pushes to it."""
+class TrustedProject:
+    """A user's repository of prompts, its remote, and the jobs of the document for pushes to it,
+    without stored tokens.
 
-    def __init__(self, folder: Path, url: str, owner: str) -> None:
-        self.folder = folder
-        self.url, self.owner = url, owner
+    ``claims`` are those that the CI issues differently from the owner's entry. ``id_token`` is the
+    token that GitLab gives, by default its own. A fork has another ``path`` and ``number``.
+    """
+
+    def __init__(self, folder: Path, trusting: Trusting, owner: str, number: int) -> None:
+        self.folder, self.url, self.owner = folder, trusting.server.url, owner
+        self._trusting = trusting
+        self.number = number
+        self.path = f"acme/prompts-{number}"
+        self.claims: dict[str, str] = {}
+        self.id_token = ""
         self.work, self.origin = folder / "work", folder / "origin.git"
         self.tools = folder / "tools"  # found before the real ones
         self.commit_run = ""  # the commit of the last job
@@ -201,14 +210,6 @@ class Project:
         )  # fmt: skip
         return Done(done.returncode, done.stdout, summary.read_text())
 
-    def job(self, platform: str, kind: str) -> Job:
-        """The job as the project's owner has pasted it."""
-        raise NotImplementedError
-
-    def rights(self, platform: str, kind: str, job: Job) -> dict[str, str]:
-        """The variables with which the platform lets a job say what it is."""
-        raise NotImplementedError
-
     def put_tool(self, name: str, lines: str) -> None:
         """Let jobs find this script instead of a program; ``REAL`` in it is the path of the
         program.
@@ -216,22 +217,6 @@ class Project:
         tool = self.tools / name
         tool.write_text("#!/bin/sh\n" + lines.replace("REAL", shutil.which(name)))
         tool.chmod(0o755)
-
-
-class TrustedProject(Project):
-    """A project with the jobs of the document, and without stored tokens.
-
-    ``claims`` are those that the CI issues differently from the owner's entry. ``id_token`` is the
-    token that GitLab gives, by default its own. A fork has another ``path`` and ``number``.
-    """
-
-    def __init__(self, folder: Path, trusting: Trusting, owner: str, number: int) -> None:
-        super().__init__(folder, trusting.server.url, owner)
-        self._trusting = trusting
-        self.number = number
-        self.path = f"acme/prompts-{number}"
-        self.claims: dict[str, str] = {}
-        self.id_token = ""
 
     def trust(self) -> None:
         """Enter its jobs in the account settings, as the document says."""
@@ -312,7 +297,7 @@ def git(folder: Path, *command: str) -> str:
     return done.stdout.strip()
 
 
-def versions(hub: Server, project: Project, name: str) -> dict[str, str]:
+def versions(hub: Server, project: TrustedProject, name: str) -> dict[str, str]:
     """A repo's versions and changelogs, the latest first; none if the repo does not exist."""
     answer = hub.get(f"/api/v1/repos/{project.owner}/{name}/versions")
     if answer.status_code == 404:
@@ -320,5 +305,5 @@ def versions(hub: Server, project: Project, name: str) -> dict[str, str]:
     return {version["version"]: version["changelog"] for version in answer.json()["data"]}
 
 
-def text(hub: Server, project: Project, name: str) -> bytes:
+def text(hub: Server, project: TrustedProject, name: str) -> bytes:
     return hub.get(f"/api/v1/repos/{project.owner}/{name}/raw").content

@@ -22,42 +22,19 @@ from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server, clean_envir
 
 # Their commands write to the current folder and to $HOME alone.
 DOCUMENTS = (
-    "README.md",
-    "docs/use/chat.md",
-    "docs/use/compare.md",
-    "docs/use/hub.md",
-    "docs/use/labels.md",
-    "docs/use/mcp.md",
-    "docs/use/moving.md",
-    "docs/use/publish-api.md",
-    "docs/use/python.md",
-    "docs/use/read-api.md",
-    "docs/use/recipes.md",
-    "docs/use/skills.md",
-    "docs/use/typescript.md",
-    "docs/use/vendors.md",
-    "docs/use/withdraw.md",
-    "docs/use/write.md",
-    "docs/reference/content-format.md",
-    "docs/operate/accounts.md",
-    "docs/operate/backups.md",
-    "docs/operate/deploy.md",
-    "docs/operate/copies.md",
-    "docs/operate/monitoring.md",
-    "docs/operate/own-hub.md",
-    "docs/operate/stats.md",
-)
+    "README.md docs/use/chat.md docs/use/compare.md docs/use/hub.md docs/use/labels.md "
+    "docs/use/mcp.md docs/use/moving.md docs/use/publish-api.md docs/use/python.md "
+    "docs/use/read-api.md docs/use/recipes.md docs/use/skills.md docs/use/typescript.md "
+    "docs/use/vendors.md docs/use/withdraw.md docs/use/write.md docs/reference/content-format.md "
+    "docs/operate/accounts.md docs/operate/backups.md docs/operate/deploy.md "
+    "docs/operate/copies.md docs/operate/monitoring.md docs/operate/own-hub.md "
+    "docs/operate/stats.md"
+).split()
 # Pages with commands that change the serving hub, or need its site or state.
 CHANGING = (
-    "README.md",
-    "docs/use/chat.md",
-    "docs/use/labels.md",
-    "docs/use/publish-api.md",
-    "docs/use/recipes.md",
-    "docs/use/withdraw.md",
-    "docs/operate/backups.md",
-    "docs/operate/stats.md",
-)
+    "README.md docs/use/chat.md docs/use/labels.md docs/use/publish-api.md docs/use/recipes.md "
+    "docs/use/withdraw.md docs/operate/backups.md docs/operate/stats.md"
+).split()
 NODE = PROJECT / "tests/node/node_modules/.bin"
 INTERPRETERS = {"python": "python3 -", "js": "node --input-type=module -"}
 END = "\x1e"

@@ -207,13 +207,6 @@ def test_what_is_not_there(
         assert found["error"] == "NotFoundError"
 
 
-@each_host
-def test_fallback(sdk: Sdk, addresses: dict[str, str], host: str) -> None:
-    options = {"fallback": "Hi {{name}}", **sdk.hasty}
-    found = sdk.get(addresses[host], "ada/gone", {"name": "Bo"}, **options)
-    assert (found["is_fallback"], found["compiled"]) == (True, "Hi Bo")
-
-
 def test_moves_and_withdrawals_arrive(
     sdk: Sdk, hub: Server, addresses: dict[str, str], token: str
 ) -> None:

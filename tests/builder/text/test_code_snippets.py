@@ -5,8 +5,6 @@ from typing import Any
 
 import hub_prompts
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from builder.model.answers import Version
@@ -15,21 +13,6 @@ from builder.text.code_snippets import python_snippet, script_snippet
 from builder.text.messages import parse_messages
 
 URL = "https://hub.example/prompts"
-
-names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True) | st.sampled_from(
-    ["class", "None", "self", "prompt", "__proto__", "function", "n" * 64]
-)
-variables = st.lists(
-    st.builds(
-        Variable,
-        name=names,
-        type=st.sampled_from(["string", "integer", "number", "boolean", "array", "object"]),
-        required=st.booleans(),
-        default=st.none() | st.just("x"),
-    ),
-    max_size=12,
-    unique_by=lambda one: one.name,
-)
 
 
 def version_of(body: str, declared: list[Variable]) -> Version:
@@ -58,14 +41,6 @@ def run_python(snippet: str, body: str, declared: list[Variable]) -> dict[str, A
     return found
 
 
-@given(variables)
-def test_python_runs_and_gives_each_variable_a_value_of_its_type(declared):
-    body = "".join(f"{{{{{one.name}}}}}" for one in declared)
-    snippet = python_snippet(URL, "ada/hello@1.0.0", version_of(body, declared))
-    assert isinstance(run_python(snippet, body, declared)["text"], str)
-    assert all(len(line) < 110 for line in snippet.splitlines())
-
-
 def test_a_conversation_gives_messages():
     declared = [Variable("tone", enum=["very <b>", "kind", "stern"])]
     body = '{{role "system"}}\nBe {{tone}}.\n{{role "user"}}\nHello.\n'
@@ -88,6 +63,9 @@ def test_a_conversation_gives_messages():
          "text = prompt.fill()", "const text = prompt.fill();"),
         ([Variable("a"), Variable("b", type="boolean")],
          'text = prompt.fill(a="…", b=True)', 'const text = prompt.fill({ a: "…", b: true });'),
+        ([Variable("a", type="number"), Variable("b", type="array"), Variable("c", type="object")],
+         "text = prompt.fill(a=1.5, b=[], c={})",
+         "const text = prompt.fill({ a: 1.5, b: [], c: {} });"),
         ([Variable("class")], 'text = prompt.fill(**{"class": "…"})',
          'const text = prompt.fill({ class: "…" });'),
         ([Variable("__proto__")], 'text = prompt.fill(__proto__="…")',
@@ -98,11 +76,14 @@ def test_a_conversation_gives_messages():
     ],
 )  # fmt: skip
 def test_calls(declared, python, script):
-    version = version_of("Hello.", declared)
-    assert python_snippet(URL, "ada/hello", version) == (
-        f'from hub_prompts import Hub\n\nhub = Hub("{URL}")\nprompt = hub.get("ada/hello")\n'
-        + python
+    body = "".join(f"{{{{{one.name}}}}}" for one in declared)
+    version = version_of(body, declared)
+    snippet = python_snippet(URL, "ada/hello@1.0.0", version)
+    assert snippet == (
+        f'from hub_prompts import Hub\n\nhub = Hub("{URL}")\n'
+        f'prompt = hub.get("ada/hello@1.0.0")\n{python}'
     )
+    assert isinstance(run_python(snippet, body, declared)["text"], str)
     assert script_snippet(URL, "ada/hello", version) == (
         f'import {{ Hub }} from "./hub.js";\n\nconst hub = new Hub("{URL}");\n'
         f'const prompt = await hub.get("ada/hello");\n{script}'
