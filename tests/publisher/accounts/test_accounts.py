@@ -231,23 +231,6 @@ def test_use_is_noted_once_a_minute(accounts: Accounts):
     assert use_after(10) - NOW_SECONDS == 300
 
 
-@only_sqlite
-def test_threads_at_once(database: Database, accounts: Accounts):
-    made = [accounts.create_token("ann", f"t{n}", now=NOW) for n in range(4)]
-    writes = database.execute("SELECT total_changes()")[0][0]
-
-    def use(number: int) -> None:
-        text, token = made[number % len(made)]
-        found = accounts.authenticate(text, NOW)
-        assert found.id == token.id
-        accounts.note_use(found, NOW)
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(use, range(400)))
-    assert {token.last_used_at for token in accounts.tokens()} == {NOW_SECONDS}
-    assert database.execute("SELECT total_changes()")[0][0] - writes == len(made)
-
-
 def test_transactions_of_threads_do_not_mix(database: Database, accounts: Accounts):
     def make(number: int) -> None:
         with pytest.raises(ZeroDivisionError), database.transaction() as change:

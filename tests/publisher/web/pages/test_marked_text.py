@@ -1,7 +1,5 @@
 """The field that marks variables and Markdown, in a real browser."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
@@ -10,9 +8,11 @@ from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.test_editor_browser import (
     FIELD,
     NEW,
+    context,
     context_of,
     faults,
     open_variable,
+    page,
     preview,
     shown,
     tab_to,
@@ -21,7 +21,7 @@ from tests.publisher.web.pages.test_editor_browser import (
 from tests.site.browser import DESKTOP, PHONE
 from tests.site.test_axe import COLOUR_RULES, axe, violations
 
-__all__ = ["axe", "faults"]  # fixtures
+__all__ = ["axe", "context", "faults", "page"]  # fixtures
 
 HOSTILE = (
     "</textarea></div><script>alert(1)</script><img src=x onerror=alert(1)>\n"
@@ -29,23 +29,6 @@ HOSTILE = (
 )
 # More than the lines that fit on a screen, and less than those of a long text.
 LINES_IN_SIGHT_MAX = 300
-
-
-@pytest.fixture
-def context(
-    browser: Browser, people: People, owner: Visitor, faults: list[str]
-) -> Iterator[BrowserContext]:
-    context = context_of(browser, people, owner, faults, viewport=DESKTOP)
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext, people: People) -> Page:
-    """A new prompt."""
-    page = context.new_page()
-    page.goto(people.url + NEW)
-    return page
 
 
 def marked(page: Page, kind: str = ".variable") -> list[str]:
@@ -174,7 +157,13 @@ def test_hostile_texts_are_inert(page: Page) -> None:
     # A character that reverses the order of others can be seen.
     expect(page.locator("#content .cm-specialChar")).to_have_count(1)
     page.get_by_label("Title", exact=True).fill("inert")
+    open_variable(page, "a")
+    page.locator("#variable-a-example").fill(HOSTILE)
+    expect(shown(page)).to_contain_text("</textarea></div><script>alert(1)</script><img src=x")
+    page.set_viewport_size(PHONE)
     preview(page)
+    assert page.locator(f"main :is(script, {image})").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     expect_text(page, HOSTILE)
     expect_marked(page, "{{a}}")
 

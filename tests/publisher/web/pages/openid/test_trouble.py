@@ -3,6 +3,8 @@
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from publisher.accounts.database import Database
 from publisher.accounts.people.identities import Identities
 from publisher.web.pages.openid import ANSWER_LIMIT, START_LIMIT
@@ -54,84 +56,82 @@ def wait_until_back(hub: Server) -> None:
     wait_until(is_back, "the hub to find its provider again")
 
 
-def test_a_hub_without_sign_up_has_none_elsewhere(fake: FakeProvider, closed_hub: Server) -> None:
+@pytest.fixture
+def well(fake: FakeProvider, closed_hub: Server) -> Server:
+    """The hub, with a provider that works again."""
     fake.status = None
     wait_until_back(closed_hub)
-    visitor = come(closed_hub)
+    return closed_hub
+
+
+def test_a_hub_without_sign_up_has_none_elsewhere(fake: FakeProvider, well: Server) -> None:
+    visitor = come(well)
     visitor.get("/account/login")
     assert visitor.post("/account/openid/signup", visitor.csrf()).status == 404
-    state, nonce = begin_at(fake, closed_hub, visitor)
+    state, nonce = begin_at(fake, well, visitor)
     fake.say(nonce, sub="a-stranger")
     page = visitor.get(f"{BACK}?state={state}&code=a-code")
     assert page.status == 403
     assert "ask the operator of this hub for an invitation" in page.words
     assert "sign up" not in page.words
     # A cookie that claims a sign-up changes nothing.
-    visitor = forge(closed_hub, {"begun": ["a-state", nonce, "a"], "to": "signup", "given": "bert"})
+    visitor = forge(well, {"begun": ["a-state", nonce, "a"], "to": "signup", "given": "bert"})
     assert visitor.get(f"{BACK}?state=a-state&code=a-code").status == 400
-    assert "bert" not in closed_hub.process.text
+    assert "bert" not in well.process.text
 
 
-def test_what_cannot_be_trusted_lets_nobody_in(fake: FakeProvider, closed_hub: Server) -> None:
-    fake.status = None
-    wait_until_back(closed_hub)
-    visitor = come(closed_hub)
-    state, nonce = begin_at(fake, closed_hub, visitor)
+def test_what_cannot_be_trusted_lets_nobody_in(fake: FakeProvider, well: Server) -> None:
+    visitor = come(well)
+    state, nonce = begin_at(fake, well, visitor)
     tokens = [fake.say("another nonce")]
     page = visitor.get(f"{BACK}?state={state}&code=a-code-of-once")
     assert (page.status, visitor.owner) == (401, None)
     assert "cannot be trusted, so you were not signed in: invalid_claim (nonce)" in page.words
     fake.reply = 401, {"error": "invalid_client"}
-    state, nonce = begin_at(fake, closed_hub, visitor)
+    state, nonce = begin_at(fake, well, visitor)
     page = visitor.get(f"{BACK}?state={state}&code=a-code-of-once")
     assert page.status == 503
     assert "only its operator can fix" in page.words
-    closed_hub.process.wait_for_line("rejects this hub with 'invalid_client'")
-    log = closed_hub.process.text
+    well.process.wait_for_line("rejects this hub with 'invalid_client'")
+    log = well.process.text
     assert '"reason": "invalid_claim (nonce)"' in log
     for secret in (CLIENT_SECRET, nonce, state, "opaque-access-token", "a-code-of-once", *tokens):
         assert secret not in log
-        for path in Path(closed_hub.settings.state).rglob("*"):
+        for path in Path(well.settings.state).rglob("*"):
             assert path.is_dir() or secret.encode() not in path.read_bytes(), path
 
 
-def test_a_made_up_cookie_leads_nowhere_else(fake: FakeProvider, closed_hub: Server) -> None:
-    fake.status = None
-    wait_until_back(closed_hub)
-    invite(closed_hub, "carla-voss")
-    with Database(closed_hub.settings.state) as database:
+def test_a_made_up_cookie_leads_nowhere_else(fake: FakeProvider, well: Server) -> None:
+    invite(well, "carla-voss")
+    with Database(well.settings.state) as database:
         Identities(database).add("carla-voss", fake.url, "carla")
     begun = ["a-state", "a-nonce", "a-verifier"]
-    visitor = forge(closed_hub, {"begun": begun, "to": "login", "given": "/logout"})
+    visitor = forge(well, {"begun": begun, "to": "login", "given": "/logout"})
     fake.say("a-nonce", sub="carla")
-    back = f"{closed_hub.url}{BACK}?state=a-state&code=a-code"
+    back = f"{well.url}{BACK}?state=a-state&code=a-code"
     answer = visitor.session.get(back, allow_redirects=False, timeout=DEADLINE_SECONDS)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/account/prompts")
 
 
-def test_answers_are_limited_by_address(fake: FakeProvider, closed_hub: Server) -> None:
-    fake.status = None
+def test_answers_are_limited_by_address(fake: FakeProvider, well: Server) -> None:
     fake.reply = 400, {"error": "invalid_grant"}
-    wait_until_back(closed_hub)
-    visitor = forge(closed_hub, {"begun": ["a-state", "a", "b"], "to": "login"})
+    visitor = forge(well, {"begun": ["a-state", "a", "b"], "to": "login"})
     pages = [visitor.get(f"{BACK}?state=a-state&code=x") for _ in range(ANSWER_LIMIT + 1)]
     assert [page.status for page in pages] == [401] * ANSWER_LIMIT + [429]
     assert int(pages[-1].response.headers["Retry-After"]) <= 60
     assert "Too many sign-ins" in pages[-1].words
 
 
-def test_starts_are_limited_by_address(fake: FakeProvider, closed_hub: Server) -> None:
-    fake.status = None
-    wait_until_back(closed_hub)
-    visitor = come(closed_hub)
-    pages = [visitor.go(closed_hub.url + START, allow_redirects=False) for _ in range(START_LIMIT)]
+def test_starts_are_limited_by_address(fake: FakeProvider, well: Server) -> None:
+    visitor = come(well)
+    pages = [visitor.go(well.url + START, allow_redirects=False) for _ in range(START_LIMIT)]
     assert [page.status for page in pages] == [303] * START_LIMIT
     refused = visitor.get(START)
     assert refused.status == 429 and "Too many sign-ins" in refused.words
     assert int(refused.response.headers["Retry-After"]) <= 60
     # The ways with a form are counted as well.
     visitor.get("/account/invitation")
-    code = invite(closed_hub, "lena-ohm")
+    code = invite(well, "lena-ohm")
     refused = visitor.post("/account/openid/invitation", [*visitor.csrf(), ("code", code)])
     assert refused.status == 429
-    assert come(closed_hub).go(closed_hub.url + START, allow_redirects=False).status == 303
+    assert come(well).go(well.url + START, allow_redirects=False).status == 303
