@@ -146,14 +146,13 @@ def describe(
 ) -> ApiPage:
     """The page of an OpenAPI document of this hub, and of the error codes with their statuses."""
     components = document["components"]
-    base_url = document["servers"][0]["url"]
     return ApiPage(
         document["info"]["description"],
         components["securitySchemes"]["token"]["description"],
         [
-            _operation(base_url, url, method, operation, components, examples)
+            _operation(document, url, method, examples)
             for url, item in document["paths"].items()
-            for method, operation in item.items()
+            for method in item
         ],
         [
             Record(name, schema.get("description", ""), _fields(schema))
@@ -176,14 +175,9 @@ def _group_of(one: Operation) -> str:
     return "Prompts" if name else "Lists"
 
 
-def _operation(
-    base_url: str,
-    url: str,
-    method: str,
-    operation: dict[str, Any],
-    components: dict[str, Any],
-    examples: Examples,
-) -> Operation:
+def _operation(document: Mapping[str, Any], url: str, method: str, examples: Examples) -> Operation:
+    operation, components = document["paths"][url][method], document["components"]
+    base_url = document["servers"][0]["url"]
     values = examples.of(operation["operationId"], url) if method == "get" else _WRITTEN
     body, schemas = operation.get("requestBody"), components["schemas"]
     return Operation(

@@ -250,17 +250,9 @@ def user_record(
     """
     if not profile:
         profile = OwnerFile(name=handle, joined_at=records.time_of(first_repo or 0))
-    return answers.User(
-        handle=handle,
-        name=profile.name,
-        bio=profile.bio,
-        url=profile.url,
-        joined_at=profile.joined_at,
-        repos_count=repos_count,
-        pulls=pulls,
-        kind=profile.kind or "person",
-        repos=[],
-    )
+    fields = {field: getattr(profile, field) for field in ("name", "bio", "url", "joined_at")}
+    counts = {"repos_count": repos_count, "pulls": pulls, "repos": []}
+    return answers.User(handle=handle, kind=profile.kind or "person", **fields, **counts)
 
 
 def epoch_seconds(time: str) -> int:

@@ -40,6 +40,7 @@ _reserved_plugin = re.compile(
     r"(claude|anthropics?)(-.*)?|cc-plugin-.*|(?=.*official).*(claude|anthropic).*"
 )
 _DIGEST_DIGITS = 12
+_RECORDED = ("title", "description", "tags", "license", "parameters")
 
 
 # A path, the bytes, and true for an executable.
@@ -56,19 +57,6 @@ class SkillEntry(msgspec.Struct):
     digest: str
     version: str
     files: list[str]
-
-
-class _Source(msgspec.Struct):
-    source: Literal["archive"]
-    url: str
-    sha256: str
-
-
-class _Plugin(msgspec.Struct):
-    name: str
-    description: str
-    version: str
-    source: _Source
 
 
 @dataclass(frozen=True)
@@ -105,16 +93,11 @@ def skill_of(stored: Stored, data: Sequence[bytes], links: Links) -> Skill:
     """
     owner, name, version, about, content, body = stored
     own = _front_matter(content.removesuffix(body))
-    record = {
+    record = {field: getattr(about, field) for field in _RECORDED} | {
         "owner": owner,
         "name": name,
         "version": str(version),
-        "title": about.title,
-        "description": about.description,
-        "tags": about.tags,
-        "license": about.license,
         "variables": msgspec.to_builtins(about.variables),
-        "parameters": about.parameters,
         "is_described": bool(own.get("description")),
         "body": body,
         "messages": msgspec.to_builtins(parse_messages(body)),
@@ -167,8 +150,16 @@ def remembered(skill: Skill, owner: str, links: Links) -> bytes:
     entry = skill.entry
     at = {"owner": owner, "name": entry.name, "version": entry.version}
     route = "version_plugin" if skill.files else "version_skill_archive"
-    source = _Source("archive", links.file(route, **at), _sha256(skill.plugin))
-    plugin = _Plugin(plugin_name(entry.name), entry.description, entry.version, source)
+    plugin = {
+        "name": plugin_name(entry.name),
+        "description": entry.description,
+        "version": entry.version,
+        "source": {
+            "source": "archive",
+            "url": links.file(route, **at),
+            "sha256": _sha256(skill.plugin),
+        },
+    }
     return json_bytes(entry) + b"\n" + json_bytes(plugin)
 
 

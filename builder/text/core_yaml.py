@@ -15,6 +15,7 @@ import yaml
 from yaml.reader import Reader
 
 from builder.model.errors import MESSAGES_MAX
+from builder.model.plural import some_of
 
 VALUES_MAX = 2_000
 DEPTH_MAX = 50
@@ -80,7 +81,8 @@ def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
         value = reader.read()
     except yaml.MarkedYAMLError as error:
         raise _error(*_cause(error, text.split("\n"))) from None
-    return value, _tell_repeated(reader.repeated)
+    repeated = some_of(reader.repeated, MESSAGES_MAX)
+    return value, [f"Repeated keys; the last one counts: {repeated}."] if repeated else []
 
 
 def _cause(error: yaml.MarkedYAMLError, lines: list[str]) -> tuple[str, int, int]:
@@ -128,13 +130,6 @@ def _cause_before(problem: str, lines: list[str], line: int, column: int) -> tup
         if number < line and _spaced.match(lines[number]):
             break
     return problem, line, column
-
-
-def _tell_repeated(keys: list[str]) -> list[str]:
-    if not keys:
-        return []
-    more = f" and {len(keys) - MESSAGES_MAX:,} more" if len(keys) > MESSAGES_MAX else ""
-    return [f"Repeated keys; the last one counts: {', '.join(keys[:MESSAGES_MAX])}{more}."]
 
 
 def core_values(value: Any) -> Any:

@@ -74,12 +74,7 @@ def file_hunks(changes: Sequence[FileChange]) -> list[Readable]:
     share the limits of one text.
     """
     budget = _Budget()
-    return [_readable(one.lines, budget) if one.lines else NO_LINES for one in changes]
-
-
-def readable(diff: LineDiff) -> Readable:
-    """The rows that show a difference."""
-    return _readable(diff, _Budget())
+    return [readable(one.lines, budget) if one.lines else NO_LINES for one in changes]
 
 
 def counts(*differences: Readable) -> str:
@@ -89,7 +84,9 @@ def counts(*differences: Readable) -> str:
     return " ".join([f"{sign}{count:,}" for sign, count in signs.items() if count])
 
 
-def _readable(diff: LineDiff, budget: "_Budget") -> Readable:
+def readable(diff: LineDiff, budget: "_Budget | None" = None) -> Readable:
+    """The rows that show a difference."""
+    budget = budget or _Budget()
     kept = budget.lines_kept
     shown = list(islice(_rows(diff, budget), budget.rows_left))
     budget.rows_left -= len(shown)

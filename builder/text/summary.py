@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from msgspec import DecodeError, json
 
+from builder.model.plural import some_of
 from builder.model.records import Title
 from builder.text.messages import without_markers
 from builder.text.prompts import without_block
@@ -184,9 +185,8 @@ def _fields_of_json(body: str) -> str:
     value = _load_json(body)
     if not isinstance(value, dict) or not value:
         return "JSON prompt."
-    names = [" ".join(key.split())[:FIELD_CHARS_MAX] for key in [*value][:FIELDS_MAX]]
-    more = f" and {len(value) - FIELDS_MAX} more" if len(value) > FIELDS_MAX else ""
-    return f"JSON prompt with the fields {', '.join(names)}{more}."
+    names = [" ".join(key.split())[:FIELD_CHARS_MAX] for key in value]
+    return f"JSON prompt with the fields {some_of(names, FIELDS_MAX)}."
 
 
 def _prose(text: str) -> Iterator[str]:
@@ -221,9 +221,8 @@ def _prose(text: str) -> Iterator[str]:
 
 def _is_label(line: str) -> bool:
     """True if a line is a heading, a line in bold, or words such as "YOUR TASK:"."""
-    if _heading.match(line) or _bold_line.match(line.strip()):
-        return True
-    return _names_part_or_shouts(line.strip())
+    is_marked = _heading.match(line) or _bold_line.match(line.strip())
+    return bool(is_marked) or _names_part_or_shouts(line.strip())
 
 
 def _names_part_or_shouts(words: str) -> bool:
@@ -246,13 +245,10 @@ def _whole_sentences(pieces: Iterator[str] | list[str]) -> str:
     for piece in pieces:
         for sentence in map(_with_full_stop, _sentences(piece)):
             longer = sentence if not summary else summary + " " * summary[-1].isascii() + sentence
+            is_telling = len(summary) >= TELLING_CHARS_MIN
             if len(longer) > SUMMARY_CHARS_MAX:
-                return (
-                    summary
-                    if len(summary) >= TELLING_CHARS_MIN
-                    else _cut(longer, SUMMARY_CHARS_MAX)
-                )
-            if len(summary) >= TELLING_CHARS_MIN and sentence.endswith(":"):
+                return summary if is_telling else _cut(longer, SUMMARY_CHARS_MAX)
+            if is_telling and sentence.endswith(":"):
                 return summary  # The text that it announces would be missing.
             summary = longer
     return summary

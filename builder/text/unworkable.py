@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from builder.model import records
+from builder.model.plural import some_of
 from builder.text.skill_texts import KEYS, looks_like_skill
 
 DESCRIPTION_CHARS_MAX = 1024
@@ -53,8 +54,7 @@ def tell_unworkable(name: str, front: Mapping[str, Any], files: Sequence[File]) 
         if fault := _fault(data, executable):
             faults.setdefault(fault, []).append(path)
     for fault, paths in faults.items():
-        more = len(paths) - PATHS_MAX
-        yield f"{', '.join(paths[:PATHS_MAX])}{f' and {more} more' if more > 0 else ''}: {fault}"
+        yield f"{some_of(paths, PATHS_MAX)}: {fault}"
 
 
 def _fault(data: bytes, executable: bool) -> str:
