@@ -6,7 +6,7 @@ Pure functions of the settings. The formats are those of the clients' own docume
 
 import json
 import shlex
-from typing import Any, NamedTuple
+from typing import Any
 
 from builder.model.service_urls import MCP_URL
 from builder.model.settings import Settings
@@ -19,19 +19,6 @@ NAME_CHARS_MAX = 32
 _VSCODE_INPUTS = [
     {"type": "promptString", "id": "hub-token", "description": "Token of the hub", "password": True}
 ]
-
-
-class Snippets(NamedTuple):
-    """The text to type or to paste, by client. Commands are lines for a POSIX shell."""
-
-    claude_code: str
-    cursor: str
-    vscode_command: str
-    vscode: str
-    codex_command: str
-    codex: str
-    gemini_command: str
-    gemini: str
 
 
 def mcp_url(settings: Settings) -> str:
@@ -48,8 +35,9 @@ def client_name(settings: Settings) -> str:
     return name if len(name) > 1 else NAMELESS
 
 
-def snippets(settings: Settings) -> Snippets:
-    """The setup of the endpoint in each client, under ``client_name``. For a private hub it has a
+def snippets(settings: Settings) -> dict[str, str]:
+    """The text to type or to paste in each client, to set up the endpoint under ``client_name``.
+    Commands are lines for a POSIX shell. For a private hub it has a
     token from the environment variable HUB_TOKEN, or, in VS Code, from a prompt.
     """
     name, url = client_name(settings), mcp_url(settings)
@@ -66,17 +54,17 @@ def snippets(settings: Settings) -> Snippets:
     codex_option = " --bearer-token-env-var HUB_TOKEN" if is_private else ""
     codex_line = '\nbearer_token_env_var = "HUB_TOKEN"' if is_private else ""
     named = shlex.join([name, url])
-    return Snippets(
-        claude_code=f"claude mcp add --transport http {named}{option}",
-        cursor=_json({"mcpServers": {name: {"url": url} | headers("${env:HUB_TOKEN}")}}),
-        vscode_command=shlex.join(["code", "--add-mcp", vscode]),
-        vscode=_json({"servers": {name: typed}} | inputs),
-        codex_command=shlex.join(["codex", "mcp", "add", name, "--url", url]) + codex_option,
+    return {
+        "claude_code": f"claude mcp add --transport http {named}{option}",
+        "cursor": _json({"mcpServers": {name: {"url": url} | headers("${env:HUB_TOKEN}")}}),
+        "vscode_command": shlex.join(["code", "--add-mcp", vscode]),
+        "vscode": _json({"servers": {name: typed}} | inputs),
+        "codex_command": shlex.join(["codex", "mcp", "add", name, "--url", url]) + codex_option,
         # A base URL has no character that a TOML string would escape.
-        codex=f'[mcp_servers.{name}]\nurl = "{url}"{codex_line}',
-        gemini_command=f"gemini mcp add --transport http{option} {named}",
-        gemini=_json({"mcpServers": {name: {"httpUrl": url} | headers("$HUB_TOKEN")}}),
-    )
+        "codex": f'[mcp_servers.{name}]\nurl = "{url}"{codex_line}',
+        "gemini_command": f"gemini mcp add --transport http{option} {named}",
+        "gemini": _json({"mcpServers": {name: {"httpUrl": url} | headers("$HUB_TOKEN")}}),
+    }
 
 
 def _json(value: Any) -> str:

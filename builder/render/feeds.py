@@ -118,10 +118,6 @@ def _entry(
     )
 
 
-def _updated(time: str) -> str:
-    return f"<updated>{time}</updated>\n"
-
-
 def _by(publisher: str, owner: str) -> str:
     """The author of an entry in a feed of ``owner``, who may have no page here."""
     return "" if publisher == owner else f"<author><name>{publisher}</name></author>\n"
@@ -131,7 +127,7 @@ def _repo_entry(repo: RepoSummary, links: Links) -> str:
     return _entry(
         repo.url,
         _text(repo.title) or repo.name,
-        f"<published>{repo.created_at}</published>\n{_updated(repo.updated_at)}",
+        f"<published>{repo.created_at}</published>\n<updated>{repo.updated_at}</updated>\n",
         _author(repo.owner, links),
         repo.url,
         _text(repo.description) or f"{repo.owner}/{repo.name}",
@@ -146,7 +142,8 @@ def _version_entry(repo: answers.Repo, version: answers.VersionEntry, links: Lin
     title = f"{repo.owner}/{repo.name} {number}"
     author = _by(version.publisher, repo.owner)
     summary = _text(version.changelog) or f"Version {number}"
-    return _entry(url, title, _updated(version.published_at), author, url, summary)
+    updated = f"<updated>{version.published_at}</updated>\n"
+    return _entry(url, title, updated, author, url, summary)
 
 
 def _move_entry(repo: answers.Repo, number: int, move: answers.LabelMove, links: Links) -> str:
@@ -164,7 +161,8 @@ def _move_entry(repo: answers.Repo, number: int, move: answers.LabelMove, links:
     title = f"{repo.owner}/{repo.name} {move.label} {change}"
     author = _by(move.moved_by, repo.owner)
     summary = _text(move.note) or f"Label {move.label} {change}"
-    return _entry(repo.url + place, title, _updated(move.moved_at), author, page, summary)
+    updated = f"<updated>{move.moved_at}</updated>\n"
+    return _entry(repo.url + place, title, updated, author, page, summary)
 
 
 def _author(owner: str, links: Links) -> str:

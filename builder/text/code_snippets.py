@@ -7,7 +7,6 @@ author's text, they contain only names of variables and plain values of enums.
 import json
 import keyword
 import re
-from typing import NamedTuple
 
 from builder.model.answers import Repo, Version
 from builder.model.records import Variable
@@ -18,28 +17,20 @@ _is_plain = re.compile("[A-Za-z0-9 ,.:/_-]{1,30}").fullmatch
 _VALUES = {"integer": "1", "number": "1.5", "boolean": "true", "array": "[]", "object": "{}"}
 
 
-class _Call(NamedTuple):
-    """The method for a text or for messages, and its variables; values are JSON."""
-
-    result: str
-    method: str
-    values: dict[str, str]
-
-
 def python_snippet(base_url: str, id: str, prompt: Repo | Version) -> str:
     """The code for the prompt named ``id``: ``OWNER/NAME`` or ``OWNER/NAME@VERSION``."""
-    call = _call(prompt)
+    result, method, values = _call(prompt)
     arguments = [
         f'**{{"{name}": {value}}}' if keyword.iskeyword(name) else f"{name}={value}"
         for name, value in (
             (name, {"true": "True", "false": "False"}.get(value, value))
-            for name, value in call.values.items()
+            for name, value in values.items()
         )
     ]
-    line = f"{call.result} = prompt.{call.method}({', '.join(arguments)})"
+    line = f"{result} = prompt.{method}({', '.join(arguments)})"
     if len(line) > LINE_CHARS_MAX:
         lines = "".join(f"    {one},\n" for one in arguments)
-        line = f"{call.result} = prompt.{call.method}(\n{lines})"
+        line = f"{result} = prompt.{method}(\n{lines})"
     return (
         f'from hub_prompts import Hub\n\nhub = Hub("{base_url}")\nprompt = hub.get("{id}")\n{line}'
     )
@@ -47,29 +38,30 @@ def python_snippet(base_url: str, id: str, prompt: Repo | Version) -> str:
 
 def script_snippet(base_url: str, id: str, prompt: Repo | Version) -> str:
     """As ``python_snippet``, for JavaScript and TypeScript."""
-    call = _call(prompt)
+    result, method, values = _call(prompt)
     # As a plain key, this name would set the object's prototype.
     quoted = {"__proto__": '["__proto__"]'}
-    arguments = [f"{quoted.get(name, name)}: {value}" for name, value in call.values.items()]
-    values = f"{{ {', '.join(arguments)} }}" if arguments else ""
-    line = f"const {call.result} = prompt.{call.method}({values});"
+    arguments = [f"{quoted.get(name, name)}: {value}" for name, value in values.items()]
+    given = f"{{ {', '.join(arguments)} }}" if arguments else ""
+    line = f"const {result} = prompt.{method}({given});"
     if len(line) > LINE_CHARS_MAX:
         lines = "".join(f"  {one},\n" for one in arguments)
-        line = f"const {call.result} = prompt.{call.method}({{\n{lines}}});"
+        line = f"const {result} = prompt.{method}({{\n{lines}}});"
     return (
         f'import {{ Hub }} from "./hub.js";\n\nconst hub = new Hub("{base_url}");\n'
         f'const prompt = await hub.get("{id}");\n{line}'
     )
 
 
-def _call(prompt: Repo | Version) -> _Call:
+def _call(prompt: Repo | Version) -> tuple[str, str, dict[str, str]]:
+    """The name of the result, the method for a text or for messages, and its variables in JSON."""
     values = {
         variable.name: _value(variable)
         for variable in prompt.variables
         if variable.required and variable.default is None
     }
     result, method = ("text", "fill") if prompt.messages is None else ("messages", "messages")
-    return _Call(result, method, values)
+    return result, method, values
 
 
 def _value(variable: Variable) -> str:

@@ -60,10 +60,8 @@ def find_foreign(text: str) -> list[str]:
     kept = Kept()
     for found in _foreign.finditer(prose):
         tag = found["tag"]
-        if tag is None:
-            if found["word"] in _JINJA_WORDS:
-                kept.add(found[0])
-        elif not found["escape"] and _is_foreign(tag.strip()):
+        is_logic = tag is None and found["word"] in _JINJA_WORDS
+        if is_logic or (tag and not found["escape"] and _is_foreign(tag.strip())):
             kept.add(found[0])
     if dollars.find_names(text):  # Otherwise it is code.
         for found in dollars.find_names(prose):

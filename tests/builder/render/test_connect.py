@@ -7,6 +7,7 @@ import shlex
 import tomllib
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
@@ -97,7 +98,7 @@ def test_every_snippet_of_the_page_says_the_name_and_the_address(drawn):
 @given(with_mcp)
 def test_the_snippets_of_a_private_hub_have_the_header(drawn):
     drawn = drawn._replace(private=True)
-    found = connect.snippets(drawn)
+    found = SimpleNamespace(**connect.snippets(drawn))
     name, url = connect.client_name(drawn), drawn.base_url + MCP_URL
     header = "Authorization: Bearer $HUB_TOKEN"
     add = ["mcp", "add", "--transport", "http"]
