@@ -153,8 +153,10 @@ class Files:
         else:
             count = text.count("\n") + (not text.endswith("\n"))
             facts.insert(0, counted(count, "line"))
-            text, note = _start(text, count)
-            marked = visible(text, Marks())
+            start = "".join(text[:CHARS_MAX].splitlines(True)[:LINES_MAX])
+            if start != text:
+                note = f"These are the first {len(start):,} of {len(text):,} characters."
+            marked = visible(start, Marks())
             source = _numbered(marked)
             if extension in ("md", "markdown"):
                 reading = readable(self.linked(marked, folder), [])
@@ -178,17 +180,6 @@ class Files:
             sha256=hashed(file.sha256),
             tree=tree,
         )
-
-
-def _start(text: str, count: int) -> tuple[str, str]:
-    """The part of a text that its page shows, and what it leaves out."""
-    if len(text) <= CHARS_MAX and count <= LINES_MAX:
-        return text, ""
-    lines = text[:CHARS_MAX].split("\n", LINES_MAX)[:LINES_MAX]
-    shown = "\n".join(lines)
-    if len(shown) == min(len(text), CHARS_MAX):
-        return shown, f"These are the first {len(shown):,} of {len(text):,} characters."
-    return shown, f"These are the first {len(lines):,} of {count:,} lines."
 
 
 def _numbered(text: Markup) -> Markup:

@@ -112,7 +112,7 @@ class Pages:
             because=BECAUSE,
             prompt_in=prompt_in,
         )
-        self._environment.filters |= _FILTERS
+        self._environment.filters.update((one.__name__, one) for one in _FILTERS)
         self.file_url = urls["file_url"]
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
         frames = Frames(lambda name, values: self._template(name).render(values))
@@ -121,9 +121,8 @@ class Pages:
         # These parts are the same on every page, or in a section, so they are rendered once.
         self._environment.globals["opening"] = Markup(self.render("opening.html").decode())
         self._environment.globals["footer"] = Markup(self.render("footer.html").decode())
-        sections = _sections(settings, urls["url"], urls["list_url"])
         self._environment.globals["headers"] = {
-            name: Markup(self.render("header.html", section=name, sections=sections).decode())
+            name: Markup(self.render("header.html", section=name).decode())
             for name in ("", "home", "prompts", "tags", "connect", "api", "account")
         }
 
@@ -166,23 +165,6 @@ def _urls(settings: Settings) -> dict[str, Callable[..., str]]:
     return {one.__name__: one for one in (url, file_url, page_url, api_url, list_url)}
 
 
-def _sections(
-    settings: Settings, url: Callable[..., str], list_url: Callable[..., str]
-) -> list[tuple[str, str, str]]:
-    """The links of the header: the section's name in templates, its title, its URL."""
-    sections = [
-        ("prompts", "Prompts", list_url(None, SORTS[0], 1)),
-        ("tags", "Tags", url("tags_page")),
-        ("connect", "Connect", url("connect")),
-        ("api", "API", url("api_page")),
-    ]
-    if settings.queries:
-        # site.js names it "Account" for visitors who are signed in.
-        title = "Account" if settings.private else "Sign in"
-        sections.append(("account", title, settings.base_path + ACCOUNT_URL))
-    return sections
-
-
 def shortened(text: str) -> str:
     """The start of a text, as much as a page shows."""
     return text if len(text) <= SHORTENED_CHARS else text[: SHORTENED_CHARS - 1] + "…"
@@ -199,23 +181,13 @@ def dated(time: str) -> Markup:
     return Markup(f'<time datetime="{time[:10]}">{day(time)}</time>')
 
 
-_FILTERS = {
-    "day": day,
-    "dated": dated,
-    "href": href,
-    "hashed": hashed,
-    "shortened": shortened,
-    "one_line": lambda text: one_line(text, SHORTENED_CHARS),
-    "visible": visible,
-    "linked": linked,
-    "changes_table": changes_table,
-    "counts": counts,
-    "human_size": human_size,
-    "is_picture": is_picture,
-    "built_from": built_from,
-    "by_name": by_name,
-    "explain": explain,
-}
+def line(text: str) -> str:
+    """The start of a text, as one line."""
+    return one_line(text, SHORTENED_CHARS)
+
+
+_FILTERS = [built_from, by_name, changes_table, counts, dated, day, explain, hashed, href]
+_FILTERS += [human_size, is_picture, line, linked, shortened, visible]
 
 # Noncharacters of Unicode, which filters of templates keep.
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"

@@ -20,13 +20,12 @@ from builder.render.chart import PHONE_VERSIONS_MAX, PRODUCTION, charts, rank, s
 from builder.render.derive import Entries
 from builder.render.file_pages import Files
 from builder.render.files_panels import Since, changes_since
-from builder.render.pages import SHORTENED_CHARS, Pages, dated, hashed, shortened
+from builder.render.pages import Pages, dated, hashed, line, shortened
 from builder.render.prompt_text import form, lines, shown_text
 from builder.render.skills import marketplace_name, plugin_name
 from builder.text.abilities import Findings
 from builder.text.code_snippets import python_snippet, script_snippet
 from builder.text.hidden_chars import Marks, visible
-from builder.text.one_line import one_line
 from builder.text.summary import has_own_description
 from builder.text.values import as_text
 
@@ -70,34 +69,41 @@ def version_page(
     owner, name, number = version.owner, version.name, version.version
     # The text comes first, because its hidden characters are counted before those of the changelog.
     marks = Marks(text.marks.left)
-    lead = visible(shortened(version.changelog), marks)
-    is_cut = len(version.changelog) > SHORTENED_CHARS
-    changelog = visible(version.changelog, marks) if is_cut else ""
+    start = shortened(version.changelog)
+    lead = visible(start, marks)
+    changelog = visible(version.changelog, marks) if start != version.changelog else ""
     counted_lines, changes = changes_since(pages, since, version, marks) if since else ("", "")
     return pages.fill_page(
         "version.html",
-        owner=owner,
-        name=name,
-        version=number,
+        **_fields(version, number, text, version.published_at),
         previous=version.previous or "",
-        title=version.title,
-        line=_line(f"{version.title} {number}"),
-        summary=_line(version.changelog or f"Version {number} of {owner}/{name}."),
+        summary=line(version.changelog or f"Version {number} of {owner}/{name}."),
         lead=lead,
         changelog=changelog,
-        day=day(version.published_at),
         glance=(glance := _glance(pages, labels)),
-        form=text.form,
         use=_use(pages, version, number),
-        text=text.text,
-        outline=text.outline,
         facts=_facts(pages, version, version, glance),
-        files=text.files.panel(),
         can_do=_can_do(pages, text, marks),
         changes=changes,
         counted_lines=counted_lines,
         diff_url=version.diff_url or "",
     )
+
+
+def _fields(one: Repo | Version, number: str, text: Shown, time: str) -> dict[str, str]:
+    """What the page of a version and that of its prompt both show."""
+    return {
+        "owner": one.owner,
+        "name": one.name,
+        "version": number,
+        "title": one.title,
+        "line": line(one.title),
+        "day": day(time),
+        "form": text.form,
+        "text": text.text,
+        "outline": text.outline,
+        "files": text.files.panel(),
+    }
 
 
 def repo_page(
@@ -118,21 +124,13 @@ def repo_page(
     rows = [_version_row(pages, repo, one, labelled) for one in newest_first]
     return pages.fill_page(
         "repo.html",
-        owner=repo.owner,
-        name=repo.name,
-        version=repo.latest_version,
-        title=repo.title,
+        **_fields(repo, repo.latest_version, text, repo.updated_at),
         about=about if has_own_description(repo.description, repo.body) else "",
-        line=_line(repo.title),
-        summary=_line(about),
-        day=day(repo.updated_at),
+        summary=line(about),
         pulls=counted(repo.pulls, "pull") if repo.pulls else "",
         tags=pages.macro("macros.html", "tag_links")(repo.tags),
         glance=(glance := _glance(pages, labelled.get(repo.latest_version, ()))),
-        form=text.form,
         use=_use(pages, repo, repo.latest_version, latest.raw_url, _followed(labels)),
-        text=text.text,
-        outline=text.outline,
         facts=_facts(
             pages,
             repo,
@@ -142,7 +140,6 @@ def repo_page(
             f"{repo.pulls:,}" if repo.pulls else "",
             spark(by_day),
         ),
-        files=text.files.panel(),
         can_do=_can_do(pages, text, Marks(text.marks.left)),
         versions=lines(rows),
         older=f"{len(entries) - len(rows):,}" if len(entries) > len(rows) else "",
@@ -186,10 +183,6 @@ def compare_page(pages: Pages, owner: str, name: str) -> bytes:
     """The page that compares versions of a prompt; only the names differ between prompts."""
     service = pages.root + COMPARE_URL.format(owner=owner, name=name)
     return pages.fill_page("compare.html", owner=owner, name=name, service=service)
-
-
-def _line(text: str) -> str:
-    return one_line(text, SHORTENED_CHARS)
 
 
 def _can_do(pages: Pages, text: Shown, marks: Marks) -> Markup | str:

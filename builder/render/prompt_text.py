@@ -24,7 +24,7 @@ MESSAGES_SHOWN_MAX = 200
 MESSAGES_CHARS_MAX = 50_000
 # The most kinds of hidden characters that a page names.
 HIDDEN_KINDS_MAX = 5
-# The most headings in the outline of a text.
+# The most headings in the outline of a text, from its start.
 OUTLINE_MAX = 40
 
 
@@ -62,8 +62,10 @@ def shown_text(
         messages=lines(shown_messages),
         messages_left=counted(left, "more message is", "more messages are") if left else "",
     )
+    titled = (one for one in headings if any(map(str.isalnum, one.title)))
     outline = [
-        f'<li><a href="#{one.id}">{escape(one.title)}</a></li>' for one in _outline(headings)
+        f'<li><a href="#{one.id}">{escape(one.title)}</a></li>'
+        for one in islice(titled, OUTLINE_MAX)
     ]
     return shown, lines(outline) if len(outline) > 1 else ""
 
@@ -74,18 +76,6 @@ def _hidden(text: str) -> str:
     kinds = [f"{called(one)} ×{count:,}" for one, count in counts.most_common(HIDDEN_KINDS_MAX)]
     kinds += ["others"] if len(counts) > len(kinds) else []
     return f"{counted(counts.total(), 'hidden character')}: {', '.join(kinds)}"
-
-
-def _outline(headings: list[Heading]) -> list[Heading]:
-    """The headings that have words. If they are too many, without those of the deepest levels."""
-    kept = [one for one in headings if any(map(str.isalnum, one.title))]
-    for level in range(6, 1, -1):
-        if len(kept) <= OUTLINE_MAX:
-            break
-        upper = [one for one in kept if one.level < level]
-        if len(upper) > 1:
-            kept = upper
-    return kept[:OUTLINE_MAX]
 
 
 def _message(

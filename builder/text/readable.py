@@ -72,11 +72,10 @@ _closing_signs = re.compile(r"[ \t]#+[ \t]*\Z")
 
 
 class Heading(NamedTuple):
-    """``id`` is the fragment that leads to it. ``level``: from 1, as the text has it."""
+    """``id`` is the fragment that leads to it."""
 
     id: str
     title: str
-    level: int
 
 
 def readable(text: str, headings: list[Heading], level: int = 2) -> Markup:
@@ -204,7 +203,7 @@ class _Marking:
             self._around.pop()
         shown_level = min(self._level + len(self._around), LEVEL_MAX)
         self._around.append(level)
-        self._headings.append(Heading(id, _closing_signs.sub("", plain), level))
+        self._headings.append(Heading(id, _closing_signs.sub("", plain)))
         after = f"<u>{gap}</u>" if gap else ""
         return (
             f'<b id="{id}" role="heading" aria-level="{shown_level}"><u>{sign}</u>'

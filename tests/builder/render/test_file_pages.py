@@ -62,7 +62,7 @@ FILES = {
     "pdf": ("a.pdf", b"%PDF-1.4\n\xff", "are not text in UTF-8, so they are not shown", False),
     "order of characters": ("a.py", "a\u202eb".encode(), 'data-code="U+202E"', True),
     "one long line": ("a.txt", b"x" * 5_000_000, "first 200,000 of 5,000,000 characters.", True),
-    "many lines": ("a.txt", b"x\n" * 80_000, "These are the first 5,000 of 80,000 lines.", True),
+    "many lines": ("a.txt", b"x\n" * 80_000, "the first 10,000 of 160,000 characters.", True),
 }  # fmt: skip
 
 

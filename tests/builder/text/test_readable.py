@@ -122,9 +122,9 @@ def test_spaces_are_read_once(text):
 
 
 def test_headings_are_those_of_all_texts_of_a_page():
-    headings = [Heading("part-1", "Before", 1)]
+    headings = [Heading("part-1", "Before")]
     readable(escape("## **Bold** & so on ##\n#\n"), headings)
-    assert headings[1:] == [Heading("part-2", "Bold & so on", 2)]
+    assert headings[1:] == [Heading("part-2", "Bold & so on")]
 
 
 def test_indented_lines_after_an_item_are_no_code():
