@@ -14,12 +14,11 @@ _hub() {
         _hub_files "$word"
         return
         ;;
-    --sort) words='top trending new' ;;
     --as) words=skill ;;
     --version | --label | --expected | --tag | --page) ;;
     *)
         case $COMP_CWORD:$operand:$command in
-        1:*) words="$(_hub_commands) --version --help" ;;
+        1:*) words="$(_hub_commands) help --version --help" ;;
         2:1:help) words=$(_hub_commands) ;;
         *:2:push)
             _hub_files "$word"

@@ -20,8 +20,8 @@ from tests.support.servers import Server, add_publisher, file_host, nginx, servi
 
 # All that the client may call, but for python3.
 TOOLS = (
-    "awk cat chmod cmp cp curl cut dd find grep ls mkdir mv od printf rm rmdir sed sha256sum sort "
-    "tail tr wc xargs"
+    "awk base64 cat chmod cmp cp curl cut dd find grep ls mkdir mv od printf rm rmdir sed "
+    "sha256sum sort tail tr wc xargs"
 ).split()
 
 

@@ -58,17 +58,6 @@ def test_a_second_pull_costs_a_304(client: Client) -> None:
         assert statuses(fake) == ["If-None-Match story.json", "story/versions/1.0.1.txt"]
 
 
-def test_no_cache_keeps_and_uses_none(client: Client) -> None:
-    with Fake(hub()) as fake:
-        to = client.to(fake.url)
-        assert to.run("cat", "ann/story", "--no-cache").out == TEXT
-        assert not client.cache.exists()
-        to.run("cat", "ann/story")
-        statuses(fake)
-        assert to.run("cat", "ann/story", "--no-cache").out == TEXT
-        assert statuses(fake) == ["story.json", "story/versions/1.0.0.txt"]
-
-
 def test_the_last_copy_when_the_server_is_away(either: Client) -> None:
     fake = Fake(hub())
     to = either.to(fake.url)

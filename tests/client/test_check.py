@@ -108,46 +108,33 @@ def test_pushes(client: Client, publishing: Hub) -> None:
     major = "major: tone is a new required variable"
     assert (done.status, done.text) == (0, f"{repo} 1.0.0 → 2.0.0 ({major})\n")
     text = FOLDER[tone]
-    done = hub.run(*push, "-", "--strict", "--bump=auto", stdin=text)
+    done = hub.run(*push, "-", "", "auto", "--strict", stdin=text)
     assert done.status == 5 and done.out == b""
     assert done.err.startswith("standard input: warning: ")
-    assert hub.run(*push, tone, "", "minor", "--bump", "auto").status == 2
     assert hub.run(*push, tone, "--label", "latest").status == 2
-    assert hub.run(*push, tone, "", "--bump", "auto").text == f"{repo} 2.0.0\n"
+    assert hub.run(*push, tone, "", "auto").text == f"{repo} 2.0.0\n"
     assert "standard input:2: error: The front" in (
         hub.run(*push, "-", stdin=FOLDER["prompts/broken.md"]).err
     )
 
 
-# Texts of prompts that must appear as plain text in a summary.
-HOSTILE = (
-    "</pre></details><img src=x onerror=1>\n \n![x](y)\n\n```\n"
-    '| *a* | [b](c) `d` &amp; @ada \\n\t"e" 🦜\n'
-)
-
-
 def test_markdown_shows_any_text(awk: Client) -> None:
-    told = "Ignored <script>: `|*_x_* [a](b) | @ada"
-    page = checked(diff=HOSTILE, warnings=[told])
+    told = "Ignored <script>: `|*_x_* [a](b) | @ada &amp; ![x](y)"
+    page = checked(warnings=[told])
     with Fake(lambda _: page) as fake:
         done = written(awk.to(fake.url, HUB_OWNER="ada"), {"x.md": b"Hi."}).run(
             "check", "x.md", "--markdown"
         )
     assert done.status == 0
-    markdown = MarkdownIt("commonmark").enable("table")
-    tokens = markdown.parse(done.text)
+    tokens = MarkdownIt("commonmark").enable("table").parse(done.text)
     inner = [one for token in tokens for one in token.children or []]
-    tags = [one.content for one in [*tokens, *inner] if one.type.startswith("html")]
-    shown = HOSTILE.replace("&", "&amp;").replace("<", "&lt;")
-    assert {tag.strip() for tag in tags} == {
-        "<code>", "</code>", "<details><summary>ada/x 1.2.0 → 2.0.0</summary>",
-        f'<pre lang="diff">\n{shown}</pre>', "</details>",
-    }  # fmt: skip
+    tags = {one.content for one in [*tokens, *inner] if one.type.startswith("html")}
+    assert tags == {"<code>", "</code>"}
     assert not [
         one for one in inner if one.type in ("image", "link_open", "em_open", "code_inline")
     ]
     cells = [
-        "".join(one.content for one in token.children if one.type == "text")
+        "".join(one.content for one in token.children if one.type.startswith("text"))
         for token in tokens
         if token.type == "inline"
     ]
@@ -232,16 +219,3 @@ def test_control_characters_are_not_printed(either: Client) -> None:
     assert on_github.err.startswith("::warning file=x.md,line=1::x.md: warning: a")
     for text in (done.text, done.err, on_github.err):
         assert not any(char in text for char in "\x1b\x07\x9b\u202e")
-
-
-def test_a_sync_names_variables_that_are_new(client: Client, publishing: Hub) -> None:
-    hub = client.to(publishing.url, HUB_TOKEN=publishing.token)
-    hub.run("push", "ada/needs", "-", stdin=b"Review {{code}}.\n")
-    hub.run("lock", "ada/needs")
-    hub.run("sync")
-    text = b"---\nvariables:\n  level: {default: high}\n---\n{{code}} {{tone}} {{level}}\n"
-    hub.run("push", "ada/needs", "-", "", "auto", stdin=text)
-    done = hub.run("sync", "--check")
-    assert done.status == 1 and done.err == (
-        "ada/needs is now 2.0.0, not 1.0.0. Run `hub update`. It needs new variables: {{tone}}\n"
-    )

@@ -1,13 +1,14 @@
 """Output and exit status of every command, under each shell, on each host."""
 
 import hashlib
-import json
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.client.conftest import Hub
+from tests.client.fake import Fake, Request, answer
 from tests.client.shells import TOKEN, Client, share
 
 LATEST = b"Review {{code}} with care.\n"
@@ -49,7 +50,7 @@ USES = [
     Case(["pull", "ann/review", "--version", "../.."], 2, "is not a version"),
     Case(["pull", "ann/review", "-o", ""], 2, "-o needs a value"),
     Case(["pull", "ann/review", "--nonsense"], 2, "unknown option --nonsense"),
-    Case(["cat", "ann/review", "-o", ""], 2, "-o needs a value"),
+    Case(["cat", "ann/review", "-o", "x"], 2, "unknown option -o"),
     Case(["cat", "ann/review", "--as"], 2, "--as needs a value"),
     Case(["cat", "ann/review", "--as", "yaml"], 2, "unknown format 'yaml'"),
     Case(["search"], 2, "what to search for?"),
@@ -68,12 +69,13 @@ READS = [
     Case(["cat", "ann/review"], 0, None, LATEST),
     Case(["cat", "ann/review", "--version", "1.0.0"], 0, None, FIRST),
     Case(["pull", "ann/review", "-o", "-"], 0, None, LATEST),
-    Case(["cat", "--no-cache", "ann/story"], 0, None, b"Tell a story.\n"),
+    Case(["cat", "--", "ann/story"], 0, None, b"Tell a story.\n"),
     Case(["cat", "ann/review", "--version", "9.0.0"], 3, ""),
     Case(["cat", "ann/nothing"], 3, ""),
     Case(["cat", "nobody/nothing-h"], 3, ""),
-    Case(["cat", "ann/review", "--offline", "--no-cache"], 6, "no copy of ann/review on"),
+    Case(["cat", "ann/none", "--offline"], 6, "no copy of ann/none on"),
     Case(["versions", "ann/nothing"], 3, ""),
+    Case(["pull", "ann/review", "-o", "a\nb"], 2, "PATH has a tab or a line break"),
     Case(["search", "care"], 0, "", FOUND),
     Case(["search", "", "--tag", "code,careful"], 0, "", FOUND),
     Case(["search", "no such words"], 0, "no prompts found"),
@@ -110,8 +112,6 @@ def test_versions(host: str, client: Client, hosts: dict[str, str]) -> None:
         ["1.0.0", str(len(FIRST)), hashlib.sha256(FIRST).hexdigest(), ""],
     ]
     assert [row[5] for row in rows] == ["ann/prompts@1a2b3c4, run 812", ""]
-    done = hub.run("versions", "ann/review", "--json")
-    assert [entry["version"] for entry in json.loads(done.out)["data"]] == ["1.1.0", "1.0.0"]
 
 
 def test_pulls(placed: Client) -> None:
@@ -129,14 +129,15 @@ def test_pulls(placed: Client) -> None:
     assert file.read_bytes() == LATEST + b"Mine.\n"
     assert placed.run("pull", "ann/review", "--force").status == 0
     assert file.read_bytes() == LATEST
-    # One that this machine has never had a copy of.
+    # One that this machine has no copy of.
     file.write_bytes(FIRST)
-    assert placed.run("pull", "ann/review", "--no-cache").status == 0
+    shutil.rmtree(placed.cache)
+    assert placed.run("pull", "ann/review").status == 0
     assert file.read_bytes() == LATEST
     assert [path.name for path in placed.work.iterdir()] == ["PROMPT.md"]
 
 
-@pytest.mark.parametrize("name", ["-x", "*", "--force", " q'\"\\$x\nnew line é"])
+@pytest.mark.parametrize("name", ["-x", "*", "--force", " q'\"\\$x é"])
 def test_any_name_of_a_file(name: str, each: Client, publishing: Hub) -> None:
     hub = each.to(publishing.url, HUB_TOKEN=publishing.token)
     assert hub.run("pull", "ann/review", "--output", name).status == 0
@@ -152,20 +153,17 @@ def test_any_name_of_a_file(name: str, each: Client, publishing: Hub) -> None:
 
 
 def test_a_host_without_queries_is_not_asked_any(either: Client, python_url: str) -> None:
-    done = either.to(python_url).run("search", "care", "--json", "--sort", "new")
-    assert "is plain files: searching names" in done.err
-    assert "--sort is ignored" in done.err
-    answer = json.loads(done.out)
-    assert [repo["name"] for repo in answer["data"]] == ["review"]
-    assert answer["meta"]["total"] == 1 and answer["meta"]["q"] == "care"
+    done = either.to(python_url).run("search", "care")
+    assert "is plain files: searching names" in done.err and done.out == FOUND
 
 
-def test_a_search_passes_on_everything(client: Client, publishing: Hub) -> None:
-    done = client.to(publishing.url).run(
-        "search", "prompt", "--tag", "code", "--sort", "new", "--page", "1", "--json"
-    )
-    meta = json.loads(done.out)["meta"]
-    assert (meta["q"], meta["tag"], meta["sort"], meta["page"]) == ("prompt", "code", "new", 1)
+def test_a_search_passes_on_everything(client: Client) -> None:
+    def answers(request: Request) -> bytes:
+        return answer('{"data":{"queries":true}}' if "hub.json" in request.path else "", 200)
+
+    with Fake(answers) as fake:
+        client.to(fake.url).run("search", "a b", "--tag", "code", "--page", "2")
+    assert fake.requests[1].path == "/api/v1/repos?page=2&q=a+b&tag=code"
 
 
 def test_push(client: Client, publishing: Hub) -> None:
@@ -209,7 +207,6 @@ def test_help(either: Client) -> None:
         told = either.run("help", command).out
         assert told.startswith(f"hub {command} ".encode())
         assert either.run(command, "--help").out == told
-    assert either.run("help", "help").text.startswith("hub help ")
     assert either.run("push", "-h").out == either.run("help", "push").out
 
 

@@ -9,8 +9,8 @@ from builder.render.clients import SHELL_CLIENT
 from tests.support.servers import PROJECT
 
 COMMANDS = (
-    "pull", "cat", "search", "list", "versions", "labels", "lock", "sync", "update", "push",
-    "check", "label", "help",
+    "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "push", "check",
+    "label",
 )  # fmt: skip
 BASH = PROJECT / "cli" / "hub.bash"
 ZSH = PROJECT / "cli" / "_hub"
@@ -46,13 +46,12 @@ def test_commands() -> None:
     assert completed("hub", "help", "la") == {"labels", "label"}
 
 
-@pytest.mark.parametrize("command", COMMANDS[:-1])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_options_in_bash(command: str) -> None:
     assert completed("hub", command, "--") == long_options(command) | {"--help"}
 
 
 def test_values() -> None:
-    assert completed("hub", "search", "x", "--sort", "t") == {"top", "trending"}
     assert completed("hub", "cat", "x", "--as", "s") == {"skill"}
     assert completed("hub", "push", "a/b", "f", "c", "m") == {"major", "minor"}
     assert completed("hub", "push", "--trusted", "a/b", "f", "c", "m") == {"major", "minor"}

@@ -91,18 +91,16 @@ def test_a_folder_is_published_with_its_files(each: Client, publishing: Hub) -> 
     assert hub.run("push", repo, "s").text == f"{repo} 1.0.1\n"
 
 
-def test_a_file_keeps_the_files_unless_they_are_removed(client: Client, publishing: Hub) -> None:
+def test_a_file_keeps_the_files(client: Client, publishing: Hub) -> None:
     hub = skill(client.to(publishing.url, HUB_TOKEN=publishing.token))
     assert hub.run("push", "ada/keeps", "s").status == 0
     done = hub.run("push", "ada/keeps", "-", stdin=b"Two.")
     assert done.text == "ada/keeps 1.0.1\n" and "Kept 3 files" in done.err
     url = "/api/v1/repos/ada/keeps"
     assert [one["path"] for one in publishing.server.get(url).json()["data"]["files"]] == SENT
-    done = hub.run("push", "ada/keeps", "-", "--no-files", stdin=b"Two.")
-    assert (done.text, done.err) == ("ada/keeps 1.0.2\n", "")
+    written(hub, {"none/SKILL.md": b"Two."})  # a folder says what files there are
+    assert hub.run("push", "ada/keeps", "none").text == "ada/keeps 1.0.2\n"
     assert "files" not in publishing.server.get(url).json()["data"]
-    done = hub.run("push", "ada/keeps", "s", "--no-files")
-    assert done.status == 2 and "--no-files is for a FILE" in done.err
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -237,13 +235,11 @@ def test_a_folder_that_is_named_as_the_current_one(client: Client, publishing: H
 
 
 def test_a_file_that_cannot_be_read_is_not_sent_empty(client: Client, tmp_path: Path) -> None:
-    broken = put_tool(
-        tmp_path / "od", "od", 'case $* in */logo.png) exit 1 ;; esac; exec REAL "$@"'
-    )
+    broken = put_tool(tmp_path / "base64", "base64", "exit 1")
     with Fake(Sent()) as fake:
         hub = skill(client.to(fake.url, HUB_TOKEN=TOKEN)).having(broken)
         done = hub.run("push", "ann/x", "s")
-    assert (done.status, done.out) == (1, b"") and "cannot read ./s/logo.png" in done.err
+    assert (done.status, done.out) == (1, b"") and "cannot read ./s/" in done.err
     assert not fake.requests
 
 

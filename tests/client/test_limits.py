@@ -1,7 +1,6 @@
 """No answer makes the client read, write or work without end: each has limits, which it names."""
 
 import itertools
-import os
 import stat
 import subprocess
 import threading
@@ -48,7 +47,7 @@ def test_each_kind_of_answer_has_a_limit_of_its_own(client: Client) -> None:
     for size, status in ((262_144, 0), (262_145, 6)):
         text = b"x" * size
         with Fake(hub(text)) as fake:
-            done = client.to(fake.url).run("cat", "ann/story", "--no-cache")
+            done = client.to(fake.url).run("cat", "ann/story")
         assert done.status == status and len(done.out) == (size if status == 0 else 0)
         assert (f"more than {size - 1} bytes" in done.err) == (status != 0)
 
@@ -83,7 +82,7 @@ def test_a_redirect_that_leads_to_itself(either: Client) -> None:
 
     with Fake(again) as fake:
         done = either.to(fake.url).run("cat", "ann/story")
-        assert done.status == 6 and "redirects" in done.err and len(fake.requests) == 6
+        assert done.status == 6 and "redirect" in done.err and len(fake.requests) == 6
 
 
 @pytest.mark.parametrize("limit", ["stall_seconds_max", "answer_seconds_max"])
@@ -133,20 +132,6 @@ def test_the_mode_of_a_file_is_kept(mode: int, either: Client) -> None:
         assert mode_of(lock) == mode
 
 
-def test_a_read_only_file(either: Client) -> None:
-    target = either.work / "PROMPT.md"
-    target.write_bytes(b"Mine.\n")
-    target.chmod(0o444)
-    with Fake(hub()) as fake:
-        to = either.to(fake.url)
-        done = to.run("pull", "ann/story")
-        assert done.status == 1 and "PROMPT.md is read-only. Overwrite it with --force" in done.err
-        assert target.read_bytes() == b"Mine.\n"
-        assert to.run("pull", "ann/story", "--force").status == 0
-        assert (target.read_bytes(), mode_of(target)) == (TEXT, 0o444)
-        assert "already ann/story 1.0.0" in to.run("pull", "ann/story").err
-
-
 def test_files_of_a_lock_file(either: Client, host: Fake) -> None:
     to = either.to(host.url)
     for words in (("lock", "ann/story", "a.md"), ("lock", "ann/review@1.0.0", "b.md"), ("sync",)):
@@ -158,9 +143,7 @@ def test_files_of_a_lock_file(either: Client, host: Fake) -> None:
     second, first = done.err.splitlines()
     assert "a.md has your own changes, or is another text than ann/story" in first
     assert "b.md has your own changes, or is another text than ann/review" in second
-    (to.work / "b.md").chmod(0o400)
-    assert "b.md is read-only." in to.run("sync").err
-    assert to.run("sync", "--force").status == 0 and mode_of(to.work / "b.md") == 0o400
+    assert to.run("sync", "--force").status == 0
 
 
 # What is closed, and where nothing can be written -----------------------------------------------
@@ -182,5 +165,6 @@ def test_a_folder_that_is_not_there(either: Client) -> None:
         done = either.to(fake.url).run("lock", "--file", "no/x.lock", "ann/story")
         assert done.status == 1
         assert done.err == "no folder ./no. Create it, or pass another --file\n"
-        done = either.to(fake.url).run("pull", "ann/story", "-o", os.path.join("no", "where.md"))
-    assert (done.status, done.err) == (1, "cannot write to the folder of no/where.md\n")
+        done = either.to(fake.url).run("pull", "ann/story", "-o", "new/folder/a.md")
+    assert done == (0, b"", "saved ann/story 1.0.0 as new/folder/a.md\n")
+    assert (either.work / "new/folder/a.md").read_bytes() == TEXT

@@ -55,15 +55,13 @@ def test_no_curl(client: Client, tools: Path, tmp_path: Path) -> None:
 
 
 def test_no_tool_for_sha_256(either: Client, tools: Path, tmp_path: Path) -> None:
-    """Then it is the length that tells a text that came whole, and nothing is kept."""
+    """Then no text is compared or kept."""
     bare = either.having_only(without(tools, tmp_path / "bare", "sha256sum"))
     with Fake(hub()) as fake:
         to = bare.to(fake.url)
         assert to.run("pull", "ann/story") == (0, b"", "saved ann/story 1.0.0 as PROMPT.md\n")
         assert (to.work / "PROMPT.md").read_bytes() == TEXT
         assert to.run("cat", "ann/story") == (0, TEXT, "")
-        fake.answers = lambda asked: answer(TEXT[:9]) if ".txt" in asked.path else hub()(asked)
-        assert to.run("cat", "ann/story").status == 6
     assert not to.cache.exists()
 
 
@@ -114,14 +112,12 @@ def test_targets_that_are_no_files(either: Client) -> None:
         to = either.to(fake.url)
         done = to.run("pull", "ann/story", "-o", "folder")
         assert done == (1, b"", "folder is a folder. Name a file with -o\n")
-        for target in ("nowhere/file", "/proc/nobody"):
+        for target in ("else/file", "/proc/nobody"):
             done = to.run("pull", "ann/story", "-o", target)
             assert done.status == 1 and f"cannot write to the folder of {target}" in done.err
-        done = to.run("pull", "ann/story", "-o", "link")
-        assert done.status == 1 and "link is a symbolic link" in done.err
-        assert (either.work / "else").read_bytes() == OLD
-        assert to.run("pull", "ann/story", "-o", "link", "--force").status == 0
-        assert not (either.work / "link").is_symlink()
+        for force in ((), ("--force",)):
+            done = to.run("pull", "ann/story", "-o", "link", *force)
+            assert done.status == 1 and "link is or goes through a symbolic link" in done.err
         assert (either.work / "else").read_bytes() == OLD
         # Devices stay devices.
         assert to.run("pull", "ann/story", "-o", "/dev/null").status == 0
@@ -144,7 +140,7 @@ def test_a_new_file_has_the_modes_of_the_user(each: Client) -> None:
 @pytest.mark.parametrize(("tool", "lines"), [
     ("mv", "exit 1"),
     ("mkdir", 'case $* in *PROMPT*) exit 1 ;; esac; exec REAL "$@"'),
-    ("cat", 'case $* in */text) echo half; exit 1 ;; esac; exec REAL "$@"'),
+    ("cat", 'case $* in */text-0) echo half; exit 1 ;; esac; exec REAL "$@"'),
 ])  # fmt: skip
 def test_writing_fails(tool: str, lines: str, either: Client, tmp_path: Path) -> None:
     target = either.work / "PROMPT.md"
@@ -232,8 +228,7 @@ def test_half_a_text_is_not_published(bytes_max: int, limited: Client) -> None:
 
 
 def test_output_that_cannot_be_written(either: Client, publishing: Hub) -> None:
-    versions = ["versions", "ann/review", "--json"]
-    for command in (["cat", "ann/review"], ["search", "care"], versions):
+    for command in (["cat", "ann/review"], ["search", "care"], ["versions", "ann/review"]):
         with open("/dev/full", "wb") as full:
             process = either.to(publishing.url).start(*command, stdout=full)
             _, err = process.communicate(timeout=DEADLINE_SECONDS)

@@ -28,12 +28,11 @@ CURL_OPTIONS = {
     "--request": (6, 0),
 }  # fmt: skip
 OWN_OPTIONS = {
-    "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
-    "--json", "--help", "--trusted", "--label", "--expected",
-    "--remove", "--file", "--check", "--as", "--strict", "--markdown", "--bump",
-    "--no-files", "--since", "--replace",
+    "--version", "--force", "--offline", "--output", "--tag", "--page", "--help", "--trusted",
+    "--label", "--expected", "--remove", "--file", "--check", "--as", "--strict", "--markdown",
+    "--since", "--replace",
     # of git
-    "--verify", "--is-shallow-repository", "--name-only", "--name-status", "--find-renames",
+    "--verify", "--is-shallow-repository", "--name-only", "--name-status", "--no-renames",
     "--relative", "--stdin", "--prefix", "--show-prefix", "--max-count", "--format", "--no-merges",
     "--is-ancestor", "--unshallow",
 }  # fmt: skip

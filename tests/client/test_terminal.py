@@ -107,16 +107,14 @@ def test_versions_that_are_none(each: Client) -> None:
     assert "is not from a hub" in said(each, created, "push", "ada/x", "-")
 
 
-def test_columns_on_a_terminal(client: Client, publishing: Hub) -> None:
+def test_lists_for_a_reader(client: Client, publishing: Hub) -> None:
     hub = client.to(publishing.url)
-    line = "{}ann/review{}  1.1.0  The review prompt. A careful review.\n"
-    line += "    Review {{{{code}}}} with care.\n"
-    assert on_a_terminal(hub, "search", "care") == line.format("\033[1m", "\033[0m")
-    plain = client.to(publishing.url, NO_COLOR="1")
-    assert on_a_terminal(plain, "search", "care") == line.format("", "")
-    assert on_a_terminal(plain, "versions", "ann/review") == (
-        "1.1.0  2025-02-13  27 bytes  With care.; ann/prompts@1a2b3c…\n"
-        "1.0.0  2025-02-11  17 bytes  \n"
+    assert on_a_terminal(hub, "search", "care") == (
+        "ann/review  1.1.0\n    The review prompt\n    A careful review.\n"
+    )
+    assert on_a_terminal(hub, "versions", "ann/review") == (
+        "1.1.0  2025-02-13  27 bytes\n    With care.\n    ann/prompts@1a2b3c4, run 812\n"
+        "1.0.0  2025-02-11  17 bytes\n"
     )
 
 
@@ -125,12 +123,12 @@ LISTED = "\x1b[31mred\x07\x7f\x9b31m \u202egnorw\u2066\u200f\U000e0041\u2028日�
 CELL = "[31mred31m gnorw 日本語"
 META = {"page": 1, "pages": 1, "total": 1, "sort": None, "tag": None, "q": "x"}
 FOUND = {
-    "owner": "ann", "name": "story", "title": LISTED, "description": LISTED + "の" * 60,
+    "owner": "ann", "name": "story", "title": LISTED, "description": LISTED,
     "tags": [], "latest_version": LISTED,
 }  # fmt: skip
 VERSION = {
     "version": LISTED, "published_at": LISTED, "size": 3, "sha256": LISTED,
-    "changelog": LISTED + "の" * 60,
+    "changelog": LISTED,
 }  # fmt: skip
 
 
@@ -144,12 +142,11 @@ def lists(request: Request) -> bytes:
 
 def test_lists(client: Client) -> None:
     with Fake(lists) as fake:
-        hub = client.to(fake.url, NO_COLOR="1")
+        hub = client.to(fake.url)
         for command in (["search", "x"], ["versions", "ann/story"]):
             shown = on_a_terminal(hub, *command)
-            assert CELL in shown and shown.endswith("…\n")
             piped = hub.run(*command).text
-            assert CELL in piped and piped.rstrip("\t\n").endswith("の")
+            assert CELL in shown and CELL in piped
             for text in (shown, piped):
                 assert text.replace("\n", "").replace("\t", "").isprintable(), text
 
@@ -163,15 +160,3 @@ def test_lists_that_are_none(client: Client) -> None:
         assert err.endswith("is not from a hub. Check HUB_URL\n")
     err = said(client, answer(f'{{"data":{nested}}}'), "versions", "ann/story")
     assert err.endswith("is not from a hub. Check HUB_URL\n")
-
-
-def test_json(client: Client) -> None:
-    """Escaped on a terminal, which is the same JSON; raw elsewhere."""
-    with Fake(lists) as fake:
-        hub = client.to(fake.url)
-        for command in (["search", "x", "--json"], ["versions", "ann/story", "--json"]):
-            piped = hub.run(*command).text
-            shown = on_a_terminal(hub, *command)
-            assert json.loads(shown) == json.loads(piped)
-            assert "\x7f\x9b31m \u202egnorw\u2066" in piped and "日本語" in shown
-            assert shown.rstrip("\n").isprintable(), shown

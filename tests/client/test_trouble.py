@@ -67,7 +67,7 @@ def test_a_status_without_a_message(either: Client) -> None:
         )
         fake.answers = lambda _: answer("", 404)
         done = either.to(fake.url).run("cat", "ann/story")
-        assert done == (3, b"", f"no ann/story at {fake.url}: it answers 404.\n")
+        assert done == (3, b"", f"no ann/story at {fake.url}: it answers 404\n")
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])

@@ -1,15 +1,13 @@
-"""Prints the lists of the shell client: `versions`, `search` and `list`. The build inserts this
-into the client, after ``search.py`` if a catalogue is searched. It uses only Python 3.7.
+"""Prints the lists of the shell client: `versions` and `search`. The build inserts this into the
+client, after ``search.py`` if a catalogue is searched. It uses only Python 3.7.
 """
 
 import json
 import os
-import shutil
 import sys
 import unicodedata
 
-kind, path, as_json, query, tags, sort, page = sys.argv[1:]
-terminal = sys.stdout.isatty()
+kind, path, query, tags, page = sys.argv[1:]
 sys.stdout.reconfigure(errors="replace")
 sys.stderr.reconfigure(errors="replace")
 
@@ -29,7 +27,7 @@ def matches(lines):
     """The result of a query in a catalogue, as from the API, but without searching texts."""
     wanted = {tag for tag in tags.split(",") if tag}
     repos = [json.loads(line) for line in lines]
-    meta = {"sort": None, "tag": tags or None, "q": query or None}
+    about = {}
     if not query:
         found = [repo for repo in repos if wanted <= set(repo["tags"])]
     elif len(query) > RULES["QUERY_CHARS_MAX"]:
@@ -38,21 +36,13 @@ def matches(lines):
         stop(5, "the query has no word. Add a letter or digit")
     else:
         found, about = Catalogue(repos).search(query, wanted)
-        meta.update(about)
     size = RULES["PAGE_SIZE"]
     pages = max(1, -(-len(found) // size))
     if int(page) > pages:
         stop(3, f"no page {page}: the last page is {pages}")
     start = (int(page) - 1) * size
-    meta = {"page": int(page), "pages": pages, "total": len(found), "page_size": size, **meta}
+    meta = {"page": page, "pages": pages, "total": len(found), **about}
     return {"data": found[start : start + size], "meta": meta}
-
-
-def listed(lines):
-    """The prompts of a catalogue, or those of the owner in ``query``."""
-    repos = [json.loads(line) for line in lines]
-    found = [repo for repo in repos if not query or repo["owner"] == query]
-    return {"data": found, "meta": {"page": 1, "pages": 1, "total": len(found)}}
 
 
 def answers(meta):
@@ -61,7 +51,6 @@ def answers(meta):
         meta["page"] == int(page)
         and (meta["q"] or "") == query
         and set((meta["tag"] or "").split(",")) == set(tags.split(","))
-        and sort in ("", meta["sort"])
     )
 
 
@@ -113,44 +102,24 @@ def row(entry):
     ]
 
 
-def columns(rows):
-    if kind == "versions":
-        rows = [
-            [version, time[:10], f"{int(size):,} bytes", "; ".join(filter(None, (change, source)))]
-            for version, time, size, _, change, source in rows
-        ]
-    else:
-        rows = [
-            [name, version, about if title in name else f"{title}. {about}"]
-            for name, version, title, _, about in rows
-        ]
-    widths = [max(len(one[at]) for one in rows) for at in range(len(rows[0]) - 1)]
-    room = shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths)
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    bold, normal = ("", "") if plain else ("\033[1m", "\033[0m")
-    for (first, *others, last), line in zip(rows, lines):
-        cells = [one.ljust(width) for one, width in zip(others, widths[1:])]
-        print(f"{bold}{first.ljust(widths[0])}{normal}", *cells, cut(last, room), sep="  ")
-        if line:
-            print("   ", cut(line, shutil.get_terminal_size().columns - 4))
-
-
-def cut(text, room):
-    """A text cut to the terminal's width, or the whole text if almost no width is left."""
-    wide = [2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text]
-    if room <= 8 or sum(wide) <= room:
-        return text
-    while sum(wide) > room - 1:
-        wide.pop()
-    return text[: len(wide)] + "…"
+def show(rows):
+    """Prints rows for a reader at a terminal."""
+    for first, second, third, *others in rows:
+        if kind == "versions":
+            print(f"{first}  {second[:10]}  {int(third):,} bytes")
+            texts = others[1:]
+        else:
+            print(first, second, sep="  ")
+            texts = [third, others[-1]]
+        for text in filter(None, texts):
+            print("   ", text)
 
 
 try:
     with open(path, encoding="utf-8") as file:
-        answer = {"matches": matches, "list": listed}.get(kind, json.load)(file)
+        answer = (matches if kind == "matches" else json.load)(file)
     rows = [[clean(cell) for cell in row(entry)] for entry in answer["data"]]
     meta = answer["meta"]
-    lines = [clean(match["line"]) for match in meta.get("matches", ())] or [""] * len(rows)
     number, pages, total = int(meta["page"]), int(meta["pages"]), int(meta["total"])
     fits = kind != "repos" or answers(meta)
     said = [*notes(meta)]
@@ -161,13 +130,8 @@ except (ValueError, KeyError, TypeError, AttributeError, OverflowError, Recursio
 if not fits:
     sys.exit(9)
 try:
-    if as_json == "yes":
-        text = json.dumps(answer, ensure_ascii=False)
-        if terminal:  # The same JSON, with control characters escaped.
-            text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
-        print(text)
-    elif terminal and rows:
-        columns(rows)
+    if sys.stdout.isatty():
+        show(rows)
     else:
         for cells in rows:
             print(*cells, sep="\t")

@@ -151,15 +151,6 @@ def test_a_file_called_skill_is_a_skill(each: Client, site: Site, host: Fake) ->
     assert "has your own changes" in to.run("sync").err
 
 
-def test_a_folder_from_which_agents_load_no_skill(to: Client) -> None:
-    for path, is_told in (("review/SKILL.md", False), ("SKILL.md", True), ("x/SKILL.md", True)):
-        done = to.run("lock", "--file", "l", "ann/review@1.0.0", path)
-        assert (
-            f"agents load no skill from {path}: its folder is not called review" in done.err
-        ) == (is_told)
-        (to.work / "l").unlink(missing_ok=True)
-
-
 def test_a_skill_that_is_not_what_was_locked(to: Client, site: Site) -> None:
     write_lock(to, skill_line(site, "1.0.0", "1.0.0", ONE, "SKILL.md"))
     site.files["ann/review/versions/1.0.0.skill.md"] += b"Evil."
@@ -406,15 +397,10 @@ def test_a_label_that_is_gone(to: Client, site: Site) -> None:
         "ann/review@production is gone. Change the line in prompts.lock",
         "ann/story is now 2.0.0, not 1.0.0. Run `hub update`",
     ]
-    note = "Version 1.1.0 was withdrawn on 2026-10-01 because it was wrong."
-    site.move("ann/review", "production", None, note=note)
-    done = to.run("sync", "--check")
-    assert f"ann/review@production is gone. {note} Change the line" in done.err
-    assert note in to.run("cat", "ann/review@production").err
     # All or nothing, and other lines are named, too.
     site.files[WITHDRAWN] = gone("story", "1.0.0", "error")
     done = to.run("update")
-    assert note in done.err and "ann/story 1.0.0 was withdrawn" in done.err
+    assert "no ann/review@production at" in done.err and "ann/story 1.0.0 was withdr" in done.err
     assert (done.status, done.out) == (3, b"") and lock.read_text() == REVIEW + TALE
 
 

@@ -108,7 +108,7 @@ def test_signals(number: int, each: Client, site: Site, tmp_path: Path) -> None:
 
 WRONG = {
     ("lock", "review"): "is not OWNER/NAME", ("lock", "ann/review@1.0", "a.md"): "not a version",
-    ("lock", "ann/x@"): "name a version or a label after @", ("lock", "a/b", "c", "d"): "too many",
+    ("lock", "ann/x@"): "'' is not a label", ("lock", "a/b", "c", "d"): "too many",
     ("lock", "ann/review@X"): "is not a label", ("lock", ""): "'' is not OWNER/NAME",
     ("lock", "ann/review", ""): "PATH is empty", ("lock", "--file"): "--file needs a value",
     ("lock", "--file", ""): "--file needs a value", ("lock", "--file", "a/"): "--file needs a file",
