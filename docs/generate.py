@@ -198,8 +198,8 @@ def client() -> str:
     """Returns the help of the shell client and of each of its commands, as printed."""
     parts = []
     for command in (
-        "", "pull", "cat", "search", "list", "versions", "labels", "lock", "sync", "update", "push",
-        "label",
+        "", "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "check",
+        "push", "label",
     ):  # fmt: skip
         done = subprocess.run(
             ["sh", SHELL_CLIENT, "help", *command.split()],

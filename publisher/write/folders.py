@@ -68,7 +68,7 @@ def tell_kept(stored: Sequence[StoredFile]) -> str:
     """The warning that a version keeps the files of the previous one."""
     return (
         f"Kept {counted(len(stored), 'file')} of the previous version. To replace them, send "
-        "`files` or push the folder; to remove them, send an empty list or push with --no-files."
+        "`files` or push the folder; to remove them, send an empty list or push one without files."
     )
 
 

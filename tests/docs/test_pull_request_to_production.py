@@ -60,8 +60,6 @@ def test_from_a_pull_request_to_production(
     assert "1.0.0 → 2.0.0" in shown.replace("\\", "")
     assert "tone is a new required variable" in shown
     assert "prompts/sub/x.md" in done.output
-    if platform == "github":
-        assert "<details>" in shown and THOUGHT in shown
     assert "prompt-1" not in shown
     # Nothing has happened.
     assert traces(hub) == before

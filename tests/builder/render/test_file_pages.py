@@ -156,7 +156,7 @@ def test_commands_follow_production_or_else_the_label_moved_last(empty):
         "npx skills add https://hub.example/ann/x/labels/production "
         "An Agent Skill that follows the label production , now 1.3.0.",
         "repos/ann/x/labels/production.txt ",
-        "hub pull ann/x --label production ",
+        "hub pull ann/x@production ",
         'hub.get("ann/x@production")',
     ):
         assert command in use

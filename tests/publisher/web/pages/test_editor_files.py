@@ -68,7 +68,7 @@ def test_a_version_keeps_its_files(people: People, writer: Visitor) -> None:
     page = send(writer, "preview", **{"file-path": [], "file-data": [], "file-was": []})
     assert "Nothing changed since 1.0.0" in page.words and "2 files, 276 of" in page.words
     page = send(writer, "preview", content="Run it twice.")
-    assert "2 files of 1.0.0 stay as they are" in page.words and "--no-files" not in page.words
+    assert "2 files of 1.0.0 stay as they are" in page.words and "push a folder" not in page.words
     page = send(writer, "publish")
     assert "1.0.1 is published. It has the 2 files of 1.0.0." in page.words
     assert "Its text and its files never change" in page.words
