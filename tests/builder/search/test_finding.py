@@ -36,63 +36,30 @@ def sample(
 
 # Queries that people type. A set: exactly these results. A string: this result first.
 WRITTEN_DOWN = [
-    # Stop words and words that are frequent say nothing.
-    ("act as interviewer", "career-bench/mock-interview"),
-    ("act interviewer", "career-bench/mock-interview"),
     ("interviewer act as", "career-bench/mock-interview"),
     # Title and name before content
-    ("interviewer", "career-bench/mock-interview"),
     ("log", "tidewater-platform/log-triage"),
-    ("meeting notes", "plainwords/meeting-notes"),
     ("release notes", "tidewater-platform/release-notes"),
-    ("notes release", "tidewater-platform/release-notes"),
-    ("threat", "ines-caldeira/stride-threat-model"),
     ("judge", "kestrel-lab/pairwise-judge"),
-    ("diff review", "sam-ferreira/diff-review"),
     ("WCAG 2.2", {"a11y-guild/wcag-22-audit"}),
-    # The last word as a beginning, the others whole
-    ("accessib", "a11y-guild/wcag-22-audit"),
+    # The last word as a beginning, others in any form
     ("negotiat", {"career-bench/negotiation-prep"}),
-    ("sql rev", "mara-okafor/sql-review"),
     ("rev sql", "mara-okafor/sql-review"),
-    ("postmor", {"tidewater-platform/incident-postmortem"}),
-    # Stems
-    ("reviewing sql", "mara-okafor/sql-review"),
-    ("sql reviews", "mara-okafor/sql-review"),
-    ("regular expressions", {"sam-ferreira/regex-explainer"}),
     ("debugging templates", "sam-ferreira/template-debugger"),
-    ("lessons planned", "prof-benedetti/lesson-planner"),
-    # Owner and name
-    ("sam-ferreira/diff-review", "sam-ferreira/diff-review"),
+    # Owner, name and tags
     ("kestrel-lab/pairwise-judge", "kestrel-lab/pairwise-judge"),
     ("yuki tanabe", {"yuki-tanabe/eibun-mail", "yuki-tanabe/gijiroku-seiri"}),
-    ("sam-ferreira", {
-        "sam-ferreira/commit-message", "sam-ferreira/diff-review", "sam-ferreira/regex-explainer",
-        "sam-ferreira/template-debugger", "sam-ferreira/unit-test-writer",
-    }),
-    # Tags
-    ("meal-plan", {"north-table/weekly-meal-plan"}),
     ("conventional-commits", "sam-ferreira/commit-message"),
-    # Case, full width, apostrophes
-    ("sTrIdE", {"ines-caldeira/stride-threat-model"}),
-    ("ＳＱＬ　ｒｅｖｉｅｗ", "mara-okafor/sql-review"),
-    ("customer's reply", "harbor-support/customer-reply"),
-    ("customer’s reply", "harbor-support/customer-reply"),
     # Other scripts
-    ("議事録", {"yuki-tanabe/gijiroku-seiri"}),
     ("事録", {"yuki-tanabe/gijiroku-seiri"}),
-    ("録", {"yuki-tanabe/gijiroku-seiri"}),
     ("ビジネスメール", {"yuki-tanabe/eibun-mail"}),
-    ("日本語", {"yuki-tanabe/eibun-mail", "yuki-tanabe/gijiroku-seiri"}),
     ("УКРАЇНСЬКОЮ", {"olena-kovalchuk/pereklad-interfeisu"}),
-    ("лист установи", {"olena-kovalchuk/zrozumilyi-lyst"}),
-    ("перекла", {"olena-kovalchuk/pereklad-interfeisu"}),
     # The markers of a chat prompt are none of its words: this is the nearest one.
     ("assistant", {"a11y-guild/wcag-22-audit"}),
     # Nothing, and nothing in one place
     ("zzzz", set()),
     ("xss dinner", {"ines-caldeira/xss-code-review", "north-table/weekly-meal-plan"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("q", "expected"), WRITTEN_DOWN)
@@ -113,7 +80,7 @@ def test_no_word(sample, q):
 
 def finds_or_refuses(queries: Queries, q: str) -> None:
     try:
-        find(queries, q)
+        assert json.loads(queries.answer(ListQuery(q=q)))["meta"]["q"] == q
     except RequestError as error:
         assert error.code == "invalid_parameter"
         assert not words.query_words(q)

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from builder.model.errors import RequestError
 from builder.model.routes import QUERY_CHARS_MAX
 from builder.search.queries import ListQuery, parse_list_query, parse_parameters
-from builder.text.words import query_words
-from tests.builder.search.asking import refused
 
 
 @pytest.mark.parametrize(
@@ -97,11 +95,6 @@ def test_invalid(query, named):
     assert caught.value.status == 400
 
 
-def test_raw_bytes_that_are_not_utf8():
-    with refused("invalid_parameter"):
-        parse_list_query(b"q=\xff\xfe")
-
-
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_query_or_an_error(query):
     for parse in (parse_list_query, parse_parameters):
@@ -125,13 +118,3 @@ def test_what_files_answer_is_left_to_them():
     assert ListQuery(q="").match() is None
     assert ListQuery(owner="ann").match() is None
     assert ListQuery(owner="").match() is None
-
-
-def test_a_word_counts_once():
-    once = query_words("review the sql")
-    for q in ("sql review the sql", "REVIEW " * 6 + "the reviewing review the sql", "sql " * 9):
-        assert len(query_words(q)) == len({word.stem for word in query_words(q)}) <= len(once)
-    assert query_words("a " * 50) == query_words("a")
-    # The last one may be a beginning.
-    assert [word.surface for word in query_words("reviews sql review")] == ["sql", "review"]
-    assert len(query_words("議" * 100)) == 1

@@ -161,31 +161,18 @@ def test_a_search_for_labels(many):
     ]
     (match,) = ask(many[0], q="west", owner="bulk1", explain=True)[1]["matches"]
     assert (match["in"], match["words"], match["labels"]) == (["labels"], ["west"], ["eu-west"])
-    assert ask(many[0], q="label:eu-west label:nope")[0] == []
+    rows, meta = ask(many[0], q="label:eu-west label:nope", explain=True)
+    assert rows == meta["matches"] == [] and meta["match"] == "some"
+    assert meta["facets"] == {"tags": [], "owners": [], "labels": []}
     # As many labels as words: others say no more.
     many_labels = " ".join(f"label:{number}a" for number in range(45))
     assert ask(many[0], q=many_labels)[1]["label"].count(",") == QUERY_WORDS_MAX - 1
-
-
-def test_nothing_found_is_explained(many):
-    rows, meta = ask(many[0], q="zzzz", explain=True)
-    assert rows == meta["matches"] == []
-    assert meta["facets"] == {"tags": [], "owners": [], "labels": []}
 
 
 def test_unknown_owner(many):
     for q in (None, "review"):
         with refused("user_not_found", match="nobody"):
             ask(many[0], q=q, owner="nobody")
-
-
-def test_an_owners_repos_keep_their_order(many):
-    """Relevance is not computed again for the owner's repos alone."""
-    queries, _ = many
-    everywhere = whole_list(queries, ListQuery(q="review"))
-    for owner in OWNERS:
-        expected = [one for one in everywhere if one.startswith(f"{owner}/")]
-        assert whole_list(queries, ListQuery(q="review", owner=owner)) == expected
 
 
 @pytest.mark.parametrize("tag", ["nope", *NO_NAMES])

@@ -1,4 +1,4 @@
-"""Answers after a rebuild, without one, and over HTTP."""
+"""Answers after a rebuild, and without one."""
 
 import contextlib
 import shutil
@@ -8,29 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.routes import QUERY_CHARS_MAX
 from builder.pipeline.build import build
 from builder.search.queries import ListQuery, Queries
 from builder.store.state import State
 from tests.builder.search.asking import refused
-
-
-@pytest.mark.parametrize(
-    "q",
-    [
-        " sql ", "SQL\treview", "sql&page=2", "sql#x", "100% sql?", "“sql”", "ＳＱＬ", "sql\0",
-        "'sql'",
-        "<script>sql</script>", 'sql "review"', "sql\\", "議事録 整理", "\u2028sql",
-        "sql " * (QUERY_CHARS_MAX // 4), "😀 sql",
-    ],
-)  # fmt: skip
-def test_q_is_echoed_as_it_was(live, q):
-    answer = live.get("/api/v1/repos", params={"q": q})
-    assert answer.status_code == 200
-    assert answer.json()["meta"]["q"] == q
-    assert answer.json()["meta"]["sort"] is None
-    assert answer.headers["Cache-Control"] == "public, max-age=60"
-
 
 READS: list[Callable[[Queries], object]] = [
     lambda queries: queries.answer(ListQuery(q="care")),

@@ -91,6 +91,8 @@ def test_a_query_leaves_out_the_last_character_of_a_run():
     assert [word.surface for word in query_words("字")] == ["字"]
     assert [word.surface for word in query_words("律师 写作")] == ["律师", "写作"]
     assert [word.surface for word in query_words("ab b")] == ["ab", "b"]
+    # A stem counts once, at its last place, where it may be a beginning.
+    assert [word.surface for word in query_words("reviews sql review")] == ["sql", "review"]
 
 
 @pytest.mark.parametrize("text", ["हिन्दी में लिखें", "العَرَبِيَّة", "தமிழ் மொழி", "עִבְרִית", "বাংলা"])
