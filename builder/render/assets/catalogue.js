@@ -24,7 +24,7 @@ const REPOS_MAX = 20_000;
 // A line, or a part of a longer one.
 const LINE = /[^\n]{1,160}(?!\S)|[^\n]{1,160}/g;
 
-/** The words of a text, joined ones first. Unspaced scripts give pairs. */
+/** The words of a text, joined ones first; pairs of unspaced scripts. */
 function wordsOf(text) {
   const plain = folded(text);
   return [...(plain.match(JOINED) ?? []).map(wordOf), ...partsOf(plain)];
@@ -110,7 +110,7 @@ function wordsMeant(text, targets) {
   });
 }
 
-/** The fields of a repo with words of the query, and these words, as in the API; without its text. */
+/** The fields of a repo with words of the query, and these words, as in the API; not its text. */
 function matchOf(repo, targets, without) {
   const labels = repo.labels.filter((label) => wordsMeant(label, targets).length);
   const found = ["title", "name", "owner", "tags", "labels", "description"]

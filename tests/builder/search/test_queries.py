@@ -150,6 +150,7 @@ def test_a_search_for_labels(many):
     assert rows == of_top and {*rows} == {*labelled}
     assert (meta["label"], meta["sort"], meta["match"]) == ("eu-west", "top", "all")
     assert meta["facets"]["labels"] == [{"name": "eu-west", "count": 3}]
+    assert not any(match["in"] or match["line"] for match in meta["matches"])
     assert whole_list(many[0], ListQuery(q="label:eu-west", sort="new", owner="bulk0")) == [
         one for one in whole_list(many[0], ListQuery(sort="new", owner="bulk0")) if one in labelled
     ]

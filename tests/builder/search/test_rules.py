@@ -77,7 +77,8 @@ def found_by_client(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_table_is_the_server_s(case):
     tags = {one for one in case.tags.split(",") if one}
-    found, match, corrected, _, without = modelled(LINES, case.q, tags)
+    found, match, corrected, label, without = modelled(LINES, case.q, tags)
+    assert found_by_client(LINES, case.q, tags) == (found, match, corrected, label)
     assert case.without is None or without == [*case.without]
     assert found == case.found.split() and match == case.match
     assert {one.word: one.nearest for one in corrected or ()} == (case.corrected or {})
