@@ -12,11 +12,7 @@ from publisher.openid.provider import make_provider
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
 from tests.publisher.openid.conftest import CALLBACK
 from tests.publisher.openid.test_client import finish, refusal
-from tests.publisher.web.pages.openid.provider import (
-    CLIENT_ID,
-    CLIENT_SECRET,
-    FakeProvider,
-)
+from tests.publisher.web.pages.openid.provider import CLIENT_ID, CLIENT_SECRET, FakeProvider
 from tests.support.clock import Clock
 from tests.support.issuer import DISCOVERY
 from tests.support.servers import DEADLINE_SECONDS

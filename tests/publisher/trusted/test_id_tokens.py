@@ -9,12 +9,7 @@ import pytest
 import requests
 
 from builder.model.errors import RequestError
-from publisher.trusted.id_tokens import (
-    LEEWAY_SECONDS,
-    LIFE_SECONDS_MAX,
-    KeyRing,
-    verify,
-)
+from publisher.trusted.id_tokens import LEEWAY_SECONDS, LIFE_SECONDS_MAX, KeyRing, verify
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, Job, fold
 from tests.publisher.trusted.conftest import AT, HOST, Verifier
 from tests.support.catalogues import BASE_URL

@@ -9,12 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.trusted.id_tokens import (
-    FRESH_SECONDS,
-    PAUSE_SECONDS,
-    USABLE_SECONDS,
-    KeyRing,
-)
+from publisher.trusted.id_tokens import FRESH_SECONDS, PAUSE_SECONDS, USABLE_SECONDS, KeyRing
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuer, parse_issuers
 from tests.support.clock import Clock
 from tests.support.issuer import DISCOVERY, KEYS, TestIssuer, issuer, make_key

@@ -7,10 +7,7 @@ import pytest
 
 from publisher.accounts.database import Database
 from publisher.accounts.events import Event, Events
-from publisher.trusted.publishers import (
-    Entered,
-    TrustedPublishers,
-)
+from publisher.trusted.publishers import Entered, TrustedPublishers
 from tests.publisher.trusted.conftest import GITHUB, GITLAB, JOB, NOW, NOW_SECONDS
 
 

@@ -20,11 +20,7 @@ def fields_of(visitor: Visitor, **changed: str | list[str] | None) -> list[tuple
 
 
 def send(
-    visitor: Visitor,
-    action: str,
-    /,
-    *uploads: Upload,
-    **changed: str | list[str] | None,
+    visitor: Visitor, action: str, /, *uploads: Upload, **changed: str | list[str] | None
 ) -> Page:
     """Press a button of the editor, with files chosen for upload."""
     form = next(form for form in visitor.page.forms if "content" in form.names)

@@ -23,9 +23,7 @@ def full_member(people: People) -> Visitor:
         issuer=people.github.url, project="octo/prompts", workflow="publish.yml", repo="review"
     )
     people.publish_story(
-        visitor,
-        "Be <b>kind</b>.\n\n{{name}}\n",
-        "Be \N{RIGHT-TO-LEFT OVERRIDE}kind.\n\n{{name}}\n",
+        visitor, "Be <b>kind</b>.\n\n{{name}}\n", "Be \N{RIGHT-TO-LEFT OVERRIDE}kind.\n\n{{name}}\n"
     )
     for version in ("1.0.0", "1.0.1"):
         visitor.get(f"{board_of(visitor)}/move?label=production&version={version}")

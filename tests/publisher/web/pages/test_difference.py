@@ -9,12 +9,7 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.render.pages import Pages
 from builder.text import hunks, line_diff
 from publisher.web.pages.difference import TextDifference, compare
-from tests.builder.render.test_changes_table import (
-    HEADING,
-    HEADING_ROW,
-    LONGER_HEADING,
-    Table,
-)
+from tests.builder.render.test_changes_table import HEADING, HEADING_ROW, LONGER_HEADING, Table
 from tests.builder.text.test_hunks import SLOW_WORDS
 from tests.builder.text.test_line_diff import HOSTILE_PAIRS, limited_work, slow_pair
 from tests.support.catalogues import settings_in

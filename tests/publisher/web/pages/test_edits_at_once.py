@@ -5,15 +5,7 @@ import threading
 import requests
 
 from tests.publisher.web.pages.conftest import People, Visitor
-from tests.publisher.web.pages.editor import (
-    MINE,
-    NEW,
-    fields_of,
-    open_story,
-    publish,
-    send,
-    stored,
-)
+from tests.publisher.web.pages.editor import MINE, NEW, fields_of, open_story, publish, send, stored
 from tests.support.servers import DEADLINE_SECONDS
 
 

@@ -246,8 +246,7 @@ def test_an_owner_changes_only_so_much_a_minute(people: People) -> None:
 
 
 @pytest.mark.parametrize(
-    "agent",
-    ["<script>alert(1)</script>", "{{ 7*7 }}", "", "x" * 5000, '"><img src=x>', "{note}"],
+    "agent", ["<script>alert(1)</script>", "{{ 7*7 }}", "", "x" * 5000, '"><img src=x>', "{note}"]
 )
 def test_any_browser_is_shown_as_text(people: People, agent: str) -> None:
     page = people.guest(agent=agent).get(SECURITY)

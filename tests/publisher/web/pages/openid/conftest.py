@@ -26,13 +26,7 @@ from tests.publisher.web.pages.openid.provider import (
 )
 from tests.publisher.web.pages.test_sign_in import cookie_with
 from tests.support.catalogues import settings_in, write_small_catalogue
-from tests.support.servers import (
-    DEADLINE_SECONDS,
-    Server,
-    free_port,
-    running,
-    serve_command,
-)
+from tests.support.servers import DEADLINE_SECONDS, Server, free_port, running, serve_command
 
 START = f"{ACCOUNT_URL}/openid"
 BACK = ACCOUNT_URL + CALLBACK
