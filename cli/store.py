@@ -16,8 +16,7 @@ from builder.store.site import read_hub
 from cli.options import Places, database_option, places_options
 from cli.standard_error import Progress, say
 from cli.stores import open_store
-from publisher.accounts.copying import copy_accounts
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, copy_accounts
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.write.durable import render
 

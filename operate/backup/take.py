@@ -29,8 +29,7 @@ from builder.store import sqlite
 from builder.store.content import check_folder
 from builder.store.locks import lock
 from operate.backup.archive import Summary, Writer
-from publisher.accounts.copying import copy_accounts
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, copy_accounts
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file
 from publisher.sizes import last_backup_file
 from publisher.write.synced_files import remove, sync_folder, unlink

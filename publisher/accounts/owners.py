@@ -12,7 +12,33 @@ from builder.model.errors import OperatorError
 from builder.text.likeness import alike
 from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
-from publisher.accounts.handles import skeleton
+
+# Characters that are easily confused in a sans or monospace font, each replaced by the narrower
+# one, so that `vw` and `wv` are the same. A hyphen is easily overlooked.
+_LOOKS_LIKE = str.maketrans(
+    {
+        "-": "",
+        "0": "o",
+        "1": "l",
+        "i": "l",
+        "2": "z",
+        "5": "s",
+        "6": "b",
+        "9": "g",
+        "q": "g",
+        "m": "rn",
+        "w": "vv",
+        "d": "cl",
+    }
+)
+
+
+def skeleton(handle: str) -> str:
+    """Returns the look of a handle: the same for handles that are easily confused.
+
+    The accounts database stores it for every owner, so a change of the rule needs a migration.
+    """
+    return handle.translate(_LOOKS_LIKE)
 
 
 class Owner(NamedTuple):

@@ -9,7 +9,6 @@ epoch seconds; ``now`` is an aware datetime, by default the present. The methods
 """
 
 import hmac
-import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -104,7 +103,12 @@ class Accounts(Owners):
         with self._database.transaction():
             self.check_known(owner)
             self._check_teams(owner, grant)
-            self._check_unused(owner, name)
+            unused = "WHERE owner = ? AND name = ? AND revoked_at IS NULL"
+            for token in self._find(unused, owner, name):
+                raise OperatorError(
+                    f"{owner} already has a token named {name}. Choose another name, or revoke "
+                    f"that token: `hubctl token revoke {owner} {token.id}`."
+                )
             self._drop_ended(owner, now)
             text, token = self._add_token(owner, name, grant, expires_days * DAY_SECONDS, None, now)
             self._events.note(owner, "token_made", subject=token.id, note=name, now=now)
@@ -156,7 +160,8 @@ class Accounts(Owners):
         now: datetime | None,
         source: Source | None = None,
     ) -> tuple[str, Token]:
-        text, token_id, created_at = make_token(), self._new_id(), epoch_seconds(now)
+        text, token_id = make_token(), self._database.new_id("token")
+        created_at = epoch_seconds(now)
         token = Token(
             id=token_id,
             owner=owner,
@@ -369,13 +374,6 @@ class Accounts(Owners):
     def _find(self, clauses: str, *args: str) -> list[Token]:
         return [_token_of(row) for row in self._database.execute(f"{_SELECT} {clauses}", args)]
 
-    def _check_unused(self, owner: str, name: str) -> None:
-        for token in self._find("WHERE owner = ? AND name = ? AND revoked_at IS NULL", owner, name):
-            raise OperatorError(
-                f"{owner} already has a token named {name}. Choose another name, or revoke "
-                f"that token: `hubctl token revoke {owner} {token.id}`."
-            )
-
     def _drop_ended(self, owner: str, now: datetime | None) -> None:
         ended_at = "CASE WHEN revoked_at < expires_at THEN revoked_at ELSE expires_at END"
         self._database.execute(
@@ -387,12 +385,6 @@ class Accounts(Owners):
             "WHERE ended_at < ?2 - ?3 OR place > ?4)",
             (owner, epoch_seconds(now), ENDED_KEPT_DAYS * DAY_SECONDS, ENDED_KEPT_MAX),
         )
-
-    def _new_id(self) -> str:
-        while True:
-            token_id = secrets.token_hex(4)
-            if not self._find("WHERE id = ?", token_id):
-                return token_id
 
 
 def format_time(seconds: int) -> str:

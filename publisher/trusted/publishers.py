@@ -1,4 +1,5 @@
-"""Trusted publishers: the CI jobs that may publish or move labels for an owner.
+"""Trusted publishers: the CI jobs that may publish or move labels for an owner; and the exchange of
+a job's ID token for a token of the hub.
 
 An owner names the project, the file that defines the job and, if wanted, the branch and the
 environment. Anyone who may change that file in that place may publish. ``now`` is an aware
@@ -7,8 +8,7 @@ database does.
 """
 
 import re
-import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from builder.model import names
 from builder.model.errors import Detail, RequestError, validation_failed
 from publisher.accounts.database import Database, epoch_seconds
 from publisher.accounts.events import Events
+from publisher.accounts.token import Token
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import BRANCH_PREFIX, Issuer, Job, Kind, fold
 
@@ -219,7 +220,7 @@ class TrustedPublishers:
         with self._database.transaction():
             self._check_room(owner)
             publisher = TrustedPublisher(
-                id=self._new_id(),
+                id=self._database.new_id("trusted_publisher"),
                 owner=owner,
                 issuer=issuer.url,
                 added_at=added_at,
@@ -254,9 +255,19 @@ class TrustedPublishers:
         Raises RequestError ``not_found``.
         """
         with self._database.transaction():
-            publisher = self._get(owner, publisher_id)
+            found = self._find("WHERE owner = ? AND id = ?", owner, publisher_id)
+            if not found:
+                raise RequestError(
+                    "not_found", "This trusted publisher does not exist any more. Reload the list."
+                )
+            (publisher,) = found
             self._database.execute("DELETE FROM trusted_publisher WHERE id = ?", (publisher.id,))
-            self._revoke_tokens(publisher, now)
+            self._database.execute(
+                # A job may have its token through several publishers: their ids, joined by spaces.
+                "UPDATE token SET revoked_at = ?1 WHERE owner = ?2 AND revoked_at IS NULL "
+                "AND expires_at > ?1 AND ' ' || trusted_publisher || ' ' LIKE ?3",
+                (epoch_seconds(now), owner, f"% {publisher.id} %"),
+            )
             self._note_event("publisher_removed", publisher, now)
         return publisher
 
@@ -307,23 +318,6 @@ class TrustedPublishers:
                 )
             )
 
-    def _get(self, owner: str, publisher_id: str) -> TrustedPublisher:
-        """Returns a trusted publisher of an owner. Raises RequestError ``not_found``."""
-        found = self._find("WHERE owner = ? AND id = ?", owner, publisher_id)
-        if not found:
-            raise RequestError(
-                "not_found", "This trusted publisher does not exist any more. Reload the list."
-            )
-        return found[0]
-
-    def _revoke_tokens(self, publisher: TrustedPublisher, now: datetime | None) -> None:
-        self._database.execute(
-            # A job may have its token through several publishers: their ids, joined by spaces.
-            "UPDATE token SET revoked_at = ?1 WHERE owner = ?2 AND revoked_at IS NULL "
-            "AND expires_at > ?1 AND ' ' || trusted_publisher || ' ' LIKE ?3",
-            (epoch_seconds(now), publisher.owner, f"% {publisher.id} %"),
-        )
-
     def _note_event(self, kind: str, publisher: TrustedPublisher, now: datetime | None) -> None:
         note = _note(publisher)
         self._events.note(publisher.owner, kind, subject=publisher.id, note=note, now=now)
@@ -332,12 +326,6 @@ class TrustedPublishers:
         rows = self._database.execute(f"SELECT {_FIELDS} FROM trusted_publisher {clauses}", args)
         return [TrustedPublisher(*rest, bool(publishes)) for *rest, publishes in rows]
 
-    def _new_id(self) -> str:
-        while True:
-            publisher_id = secrets.token_hex(4)
-            if not self._find("WHERE id = ?", publisher_id):
-                return publisher_id
-
 
 def _note(publisher: TrustedPublisher) -> str:
     """Returns a description of a publisher, for the account's log."""
@@ -345,3 +333,95 @@ def _note(publisher: TrustedPublisher) -> str:
     environment = f" environment {publisher.environment}" if publisher.environment else ""
     job = f"{publisher.project} {publisher.workflow}{branch}{environment}"
     return f"{job} for {'' if publisher.publishes else 'labels of '}{publisher.scope()}"
+
+
+# Stands for a repo's name: all repos that trust the job.
+ALL = "*"
+
+
+def exchange(
+    database: Database, accounts: Accounts, job: Job, repo: str, now: datetime | None = None
+) -> tuple[str, Token]:
+    """Returns a token for a job's repos, and its text, which cannot be shown again.
+
+    The token is good for ``repo`` (``owner/name``, well-formed) alone; with ``*`` as name, for all
+    of the owner's repos that trust the job. A job's ID token can be exchanged once. A refusal does
+    not use it up, so a job can try again when its owner has added it. Everything happens in one
+    transaction.
+
+    Raises RequestError ``token_expired``, ``invalid_token`` if it is used up,
+    ``insufficient_scope`` if it is not trusted there, ``storage_unavailable``.
+    """
+    owner, _, name = repo.partition("/")
+    publishers = TrustedPublishers(database)
+    with database.transaction():
+        _use_up(database, job, epoch_seconds(now))
+        trusting = [
+            one
+            for one in publishers.matching(job)
+            if one.owner == owner and (name == ALL or one.repo in ("", name))
+        ]
+        if not trusting:
+            raise _not_trusted(job, repo)
+        publishing = [one for one in trusting if one.publishes]
+        if name == ALL:
+            # A token has the same rights in all its repos: those of entries that publish.
+            trusting = publishing or trusting
+        for publisher in trusting:
+            publishers.note_use(publisher, job, now=now)
+        return accounts.create_trusted_token(
+            owner,
+            _repos(trusting) if name == ALL else [name],
+            " ".join(one.id for one in trusting),
+            now,
+            source=job.source(),
+            labels=_labels(trusting, is_one_repo=name != ALL),
+            publishes=bool(publishing),
+        )
+
+
+def _use_up(database: Database, job: Job, seconds: int) -> None:
+    # A row is deleted when its ID token expires. A token whose check began before that must not be
+    # accepted after it.
+    if seconds >= job.expires_at:
+        raise RequestError(
+            "token_expired", "The ID token has just expired. Get a new one and send it."
+        )
+    database.execute("DELETE FROM exchanged WHERE until <= ?", (seconds,))
+    is_new = database.execute(
+        "INSERT INTO exchanged VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
+        (job.token_hash, job.expires_at),
+    )
+    if not is_new:
+        raise RequestError(
+            "invalid_token",
+            "The ID token was used already (jti); each works once. Get a new one from the CI. "
+            "A GitLab job has only one: ask for `OWNER/*` and use the returned token for all "
+            "that the job publishes.",
+        )
+
+
+def _repos(trusting: Sequence[TrustedPublisher]) -> list[str]:
+    """Returns the repos that the trusted publishers allow together; empty: all of the owner's."""
+    repos = sorted({one.repo for one in trusting})
+    return [] if "" in repos else repos
+
+
+def _labels(trusting: Sequence[TrustedPublisher], *, is_one_repo: bool) -> list[str]:
+    """Returns the labels that a job may move. In one repo, these are all that any of the publishers
+    allows. In several, only those that all of them allow, as a token has the same labels in all its
+    repos.
+    """
+    allowed = [set(one.labels.split()) for one in trusting]
+    return sorted(set.union(*allowed) if is_one_repo else set.intersection(*allowed))
+
+
+def _not_trusted(job: Job, repo: str) -> RequestError:
+    environment = f"environment {job.environment}" if job.environment else "no environment"
+    return RequestError(
+        "insufficient_scope",
+        f"This job matches no trusted publisher of {repo}: project {job.project} (id "
+        f"{job.project_id}), workflow {job.workflow}, {job.place()}, {environment}, at "
+        f"{job.issuer}. Add it in your account under Trusted publishers. If the project was "
+        "deleted and created again, remove the old one there first.",
+    )

@@ -14,8 +14,8 @@ from publisher.accounts.events import written_by
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.tokens import format_time
 from publisher.service.parts import Service
-from publisher.trusted.exchange import exchange
 from publisher.trusted.issuers import Job
+from publisher.trusted.publishers import exchange
 from publisher.web.incoming import read_json_body
 from publisher.web.json_answers import json_answer
 from publisher.web.token_check import TokenCheck

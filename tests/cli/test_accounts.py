@@ -10,8 +10,7 @@ from click.testing import CliRunner, Result
 
 from builder.model.settings import Settings
 from cli.hubctl import main
-from publisher.accounts.copying import TABLES
-from publisher.accounts.database import Database
+from publisher.accounts.database import TABLES, Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations

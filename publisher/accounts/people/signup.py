@@ -5,19 +5,49 @@ change the prompts in that folder.
 """
 
 import contextlib
+from collections.abc import Iterable
 from datetime import datetime
 
 from builder.model import names
-from builder.model.errors import OperatorError, RequestError
+from builder.model.errors import Detail, OperatorError, RequestError
 from builder.store.content import list_owners
 from builder.text.plain_words import plain_words
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
-from publisher.accounts.handles import check_free_handle, skeleton
+from publisher.accounts.owners import skeleton
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords, hash_new
 from publisher.accounts.teams import MAINTAINED_MAX, MAINTAINER, Teams
 from publisher.accounts.tokens import Accounts
+
+_RESERVED = {skeleton(handle): handle for handle in sorted(names.RESERVED_OWNERS)}
+
+
+def check_free_handle(handle: str, taken: Iterable[str]) -> str:
+    """Returns ``handle`` if a new owner may take it. ``taken``: the handles of existing owners.
+
+    Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed``, with the field
+    ``handle`` as its detail, if it is taken, or looks like one that is taken or reserved.
+    """
+    names.check_new_owner(handle)
+    look = skeleton(handle)
+    if look in _RESERVED:
+        raise _refusal(
+            f"{handle} looks like {_RESERVED[look]}, which the site uses itself. Choose "
+            "another handle."
+        )
+    alike = {other for other in taken if skeleton(other) == look}
+    if handle in alike:
+        raise _refusal(f"{handle} is taken. Choose another handle.")
+    if alike:
+        raise _refusal(
+            f"{handle} looks too much like {min(alike)}, which is taken. Choose another handle."
+        )
+    return handle
+
+
+def _refusal(message: str) -> RequestError:
+    return RequestError("validation_failed", message, [Detail("handle", message)])
 
 
 def sign_up(

@@ -414,14 +414,17 @@ class Frame:
         first, _, _ = request.path.removeprefix(f"{ACCOUNT_URL}/").partition("/")
         # The page of the form that failed; its own address may accept only POST.
         is_retry = error.status not in (403, 404) and first in _RETRIED
-        retry: str | None = f"/{first}" if is_retry else ""
-        message, detail = str(error), ""
-        if error.code in FAILURES:
-            message, detail = FAILURES[error.code], f"{error} Request {g.request_id}."
-        if detail or error.status == HTTPStatus.TOO_MANY_REQUESTS:
-            retry = None
-        values = {"title": title, "message": message, "detail": detail, "retry": retry}
-        return self._render("error.html", error.status, person=person, **values)
+        is_ours = error.code in FAILURES
+        is_later = is_ours or error.status == HTTPStatus.TOO_MANY_REQUESTS
+        return self._render(
+            "error.html",
+            error.status,
+            person=person,
+            title=title,
+            message=FAILURES.get(error.code, str(error)),
+            detail=f"{error} Request {g.request_id}." if is_ours else "",
+            retry=None if is_later else f"/{first}" if is_retry else "",
+        )
 
     def send_to_login(self, message: str = "", path: str = "") -> Response:
         """Redirects to the sign-in, which leads to ``path``, by default the requested page."""

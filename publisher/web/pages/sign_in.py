@@ -181,21 +181,19 @@ def welcome(frame: Frame, owner: str, message: str) -> Response:
     return frame.redirect("/prompts/new", f"{message} {first}")
 
 
-def welcome_back(
-    frame: Frame, owner: str, message: str, new: tuple[str, str] | None = None
-) -> Response:
+def welcome_back(frame: Frame, owner: str, message: str, new: tuple[str, ...] = ()) -> Response:
     """Redirects to the target of an invitation. An owner who returns to an account is sent to what
     an intruder may have left there. ``new``: the identity (issuer, subject) that the invitation
     added.
     """
-    identities = [
-        one for one in frame.service.identities.of(owner) if (one.issuer, one.subject) != new
-    ]
-    active = [token for token in frame.service.accounts.tokens(owner) if token.state() == "active"]
+    service = frame.service
     left = (
-        ("tokens", active),
-        ("trusted publishers", frame.service.trusted.of(owner)),
-        ("accounts at sign-in providers", identities),
+        ("tokens", [one for one in service.accounts.tokens(owner) if one.state() == "active"]),
+        ("trusted publishers", service.trusted.of(owner)),
+        (
+            "accounts at sign-in providers",
+            [one for one in service.identities.of(owner) if one[:2] != new],
+        ),
     )
     counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)
     if not counts:

@@ -4,7 +4,8 @@ import pytest
 
 from builder.model import names
 from builder.model.errors import Detail, RequestError
-from publisher.accounts.handles import check_free_handle, skeleton
+from publisher.accounts.owners import skeleton
+from publisher.accounts.people.signup import check_free_handle
 
 
 def refusal(handle: str, *taken: str) -> RequestError:

@@ -15,10 +15,9 @@ from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.token import Token
 from publisher.accounts.tokens import Accounts
-from publisher.trusted.exchange import exchange
 from publisher.trusted.id_tokens import LEEWAY_SECONDS, KeyRing, verify
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publishers import Entered, TrustedPublishers
+from publisher.trusted.publishers import Entered, TrustedPublishers, exchange
 from tests.support.actors import holder, rights_of
 from tests.support.catalogues import BASE_URL
 from tests.support.issuer import TestIssuer, claims_of, issuer
