@@ -1,19 +1,12 @@
-"""A server's life: builds while it is asked, a site that comes late or is exchanged, its end."""
+"""Builds while a server is asked."""
 
-import json
-import signal
-import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from builder.model.names import Version
-from tests.mcp.wire import HANDSHAKE, STATELESS, Message, Wire, built_catalogue, call, message
+from tests.mcp.wire import HANDSHAKE, STATELESS, Wire, built_catalogue, call
 from tests.support.servers import Server, add_publisher, serving, wait_until
 
 VERSIONS = 10
@@ -109,50 +102,3 @@ def test_builds_while_it_is_asked(tmp_path: Path):
                 is_over.set()
             for one in running:
                 one.result()
-
-
-# The end
-
-
-def is_refused(server: Server) -> bool:
-    """True if no server listens any more."""
-    with socket.socket() as probe:
-        return probe.connect_ex((server.host, server.port)) != 0
-
-
-@pytest.fixture
-def started(tmp_path: Path) -> Iterator[Server]:
-    with serving(built_catalogue(tmp_path)) as server:
-        yield server
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_requests_under_way_are_answered_at_the_end(started: Server, number: int):
-    valid: list[Message] = [
-        call("get_prompt", id="ann/review", version=HANDSHAKE),
-        call("list_tags", version=STATELESS),
-        message("tools/list"),
-    ]
-    with ExitStack() as open_wires:
-        with Wire(started) as idle:
-            assert idle.ask(*message("ping")).result == {}
-            # Only now: the server closes a connection on which no request comes in time, and the
-            # first answer takes long on a busy machine.
-            wires = [open_wires.enter_context(Wire(started)) for _ in valid]
-            for wire, one in zip(wires, valid, strict=True):
-                length = str(len(one.body))
-                headers = one.headers | {"Content-Length": length, "Expect": "100-continue"}
-                wire.send(headers=headers)
-            for wire, one in zip(wires, valid, strict=True):
-                # A client that gets 100 Continue is being answered.
-                assert wire.socket.recv(25, socket.MSG_WAITALL) == b"HTTP/1.1 100 Continue\r\n\r\n"
-                wire.socket.sendall(one.body[:10])
-            started.process.send(number)
-            assert idle.is_ended()
-        wait_until(lambda: is_refused(started), "the end of listening")
-        for wire, one in zip(wires, valid, strict=True):
-            wire.socket.sendall(one.body[10:])
-            assert "result" in json.loads(wire.read().body)
-            assert wire.is_ended()
-    assert started.process.wait() == 0
-    assert "Traceback" not in started.process.text

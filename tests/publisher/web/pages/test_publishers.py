@@ -11,7 +11,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import Entered, TrustedPublisher, TrustedPublishers
-from tests.docs.ci import NOTHING, Job, Project, github_job, gitlab_job
+from tests.docs.ci import NOTHING, Job, TrustedProject, Trusting, github_job, gitlab_job
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.publisher.web.pages.test_tokens import create, snippets_of, text_of
 from tests.support.catalogues import write_version
@@ -46,35 +46,20 @@ def workflow_of(page: Page) -> str:
     return text
 
 
-class ShownProject(Project):
+class ShownProject(TrustedProject):
     """A user's project; its CI runs the workflow that a page shows."""
 
     def __init__(self, folder: Path, people: People, owner: str, path: str, shown: str) -> None:
-        super().__init__(folder, people.url, owner)
-        self._people = people
+        super().__init__(folder, Trusting(people.server, people.github, people.gitlab), owner, 7)
         self.path = path
         self.parsed = yaml.safe_load(shown)
 
     def job(self, platform: str, kind: str) -> Job:
         if platform == "github":
             return github_job(self.parsed, kind)
-        return gitlab_job(self.parsed, f"{kind}-prompts")
-
-    def rights(self, platform: str, kind: str, job: Job) -> dict[str, str]:
-        if platform == "github":
-            self._people.github.job = {
-                "repository": self.path,
-                "job_workflow_ref": f"{self.path}/.github/workflows/publish.yml@refs/heads/main",
-                "environment": job.environment, "sha": self.commit_run,
-            }  # fmt: skip
-            return self._people.github.env()
-        host = self._people.gitlab.url.partition("://")[2]
-        token = self._people.gitlab.gitlab_token(
-            aud=job.audience, project_path=self.path, environment=job.environment or None,
-            sha=self.commit_run,
-            ci_config_ref_uri=f"{host}/{self.path}//.gitlab-ci.yml@refs/heads/main",
-        )  # fmt: skip
-        return {"HUB_ID_TOKEN": token}
+        job = gitlab_job(self.parsed, f"{kind}-prompts")
+        assert job.audience == self.url
+        return job
 
 
 def show(
@@ -82,8 +67,8 @@ def show(
 ) -> ShownProject:  # fmt: skip
     """Add a trusted publisher; the project that has pasted what the page shows then."""
     project = next(_projects)
-    if platform != "github":
-        fields |= {"issuer": people.gitlab.url, "workflow": ""}
+    github = {"workflow": "publish-prompts.yml"}
+    fields |= github if platform == "github" else {"issuer": people.gitlab.url, "workflow": ""}
     page = add(owner, project=project, **fields)
     assert (page.status, page.path) == (200, PUBLISHERS)
     assert f"{project} is a trusted publisher now" in page.words
