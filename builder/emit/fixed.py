@@ -45,16 +45,16 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
         name = os.path.basename(BY_NAME[route].file)
         site.write_fixed(route, colours.read_asset(name))
     rules = search_rules()
-    shell = clients.shell_client(settings.base_url, rules)
+    shell, checksum = clients.shell_client(settings.base_url, rules)
     script, types = clients.script_client(settings.base_url)
     for route, data in {
         "stylesheet": colours.stylesheet(settings.accent),
         "icon": colours.icon(settings.accent),
         "picture": picture(settings.site_name),
         "catalogue_script": clients.search_script(rules),
-        "client": shell.script,
-        "client_release": shell.script,
-        "client_checksum": shell.checksum,
+        "client": shell,
+        "client_release": shell,
+        "client_checksum": checksum,
         "python_client": clients.python_client(settings.base_url),
         "script_client": script,
         "script_client_types": types,

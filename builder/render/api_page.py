@@ -215,11 +215,8 @@ def _first_schema(holder: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fields(schema: dict[str, Any]) -> list[Field]:
-    required = schema.get("required", ())
-    return [
-        _field(name, inner, name in required)
-        for name, inner in schema.get("properties", {}).items()
-    ]
+    required, properties = schema.get("required", ()), schema.get("properties", {})
+    return [_field(name, inner, name in required) for name, inner in properties.items()]
 
 
 def _field(name: str, schema: dict[str, Any], is_required: bool, place: str = "") -> Field:

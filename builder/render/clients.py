@@ -8,7 +8,6 @@ A base URL has passed ``settings.parse_base_url``; rules are JSON in ASCII, from
 import hashlib
 import json
 import os
-from typing import NamedTuple
 
 from builder.render.colours import read_asset
 
@@ -16,23 +15,15 @@ from builder.render.colours import read_asset
 # links.
 _CLIENTS = os.path.join(os.path.dirname(__file__), "client")
 SHELL_CLIENT = os.path.join(_CLIENTS, "hub")
-PYTHON_CLIENT = os.path.join(_CLIENTS, "hub_prompts.py")
 
 
-class Release(NamedTuple):
-    """``checksum`` is the input of ``sha256sum -c``, for a file named ``hub``."""
-
-    script: bytes
-    checksum: bytes
-
-
-def shell_client(base_url: str, rules: str) -> Release:
-    """The client for a POSIX shell."""
+def shell_client(base_url: str, rules: str) -> tuple[bytes, bytes]:
+    """The client for a POSIX shell, and the input of ``sha256sum -c`` for a file named ``hub``."""
     baked = f"baked_url='{base_url}'\n".encode()
     script = _read("hub").replace(b"baked_url='http://127.0.0.1:8000'\n", baked)
     for name, source in {"search.py": search_program(rules), "show.py": _read("show.py")}.items():
         script = script.replace(f"# The build puts {name} here.\n".encode(), source)
-    return Release(script, f"{hashlib.sha256(script).hexdigest()}  hub\n".encode())
+    return script, f"{hashlib.sha256(script).hexdigest()}  hub\n".encode()
 
 
 def search_program(rules: str) -> bytes:
@@ -60,5 +51,4 @@ def search_script(rules: str) -> bytes:
 
 
 def _read(name: str) -> bytes:
-    with open(os.path.join(_CLIENTS, name), "rb") as file:
-        return file.read()
+    return read_asset(os.path.join(_CLIENTS, name))

@@ -91,5 +91,6 @@ def _hex(colour: Colour) -> str:
 
 
 def read_asset(name: str) -> bytes:
+    """The bytes of a file of the folder of assets, or at an absolute path."""
     with open(os.path.join(ASSETS, name), "rb") as file:
         return file.read()

@@ -40,6 +40,7 @@ VERSIONS_SHOWN_MAX = 200
 _RECORDED = (
     "title description tags variables parameters license sha256 changelog content_sha256".split()
 )
+_REMAINS = ("publisher", "published_at", "sha256", "size")
 
 Part = TypeVar("Part", answers.ListedVersion, answers.RepoSummary)
 
@@ -119,10 +120,7 @@ def withdrawn_entry(
         version=str(one.version),
         previous=str(previous) if previous else None,
         changelog="",
-        publisher=one.remains.publisher,
-        published_at=one.remains.published_at,
-        sha256=one.remains.sha256,
-        size=one.remains.size,
+        **{field: getattr(one.remains, field) for field in _REMAINS},
         raw_url=links.file("version_raw", **at),
         diff_url=None,
         ordinal=ordinal,

@@ -118,7 +118,12 @@ def document(settings: Settings) -> bytes:
             "paths": paths,
             "components": {
                 "schemas": _schemas(),
-                "responses": {"Error": _error()},
+                "responses": {
+                    "Error": {
+                        "description": "What went wrong, and what to do next",
+                        "content": {JSON: {"schema": _reference(answers.ErrorEnvelope)}},
+                    }
+                },
                 "securitySchemes": {
                     "token": {
                         "type": "http",
@@ -255,10 +260,3 @@ def _publication_body() -> dict[str, Any]:
 
 def _reference(kind: type) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
-
-
-def _error() -> dict[str, Any]:
-    return {
-        "description": "What went wrong, and what to do next",
-        "content": {JSON: {"schema": _reference(answers.ErrorEnvelope)}},
-    }

@@ -150,15 +150,12 @@ def remembered(skill: Skill, owner: str, links: Links) -> bytes:
     entry = skill.entry
     at = {"owner": owner, "name": entry.name, "version": entry.version}
     route = "version_plugin" if skill.files else "version_skill_archive"
+    url = links.file(route, **at)
     plugin = {
         "name": plugin_name(entry.name),
         "description": entry.description,
         "version": entry.version,
-        "source": {
-            "source": "archive",
-            "url": links.file(route, **at),
-            "sha256": _sha256(skill.plugin),
-        },
+        "source": {"source": "archive", "url": url, "sha256": _sha256(skill.plugin)},
     }
     return json_bytes(entry) + b"\n" + json_bytes(plugin)
 

@@ -199,15 +199,13 @@ def _examine_text(found: Findings, path: str, text: str) -> None:
     for rule, pattern in ((DELETES, _deletes), (CONNECTS, _connects), (KEYS, _keys)):
         named = ((line, " ".join(one[0].split())) for line, one in _find(pattern, text))
         _add_all(found[rule], path, named)
-    linked = _xml_name.sub(_blank, text) if path.lower().endswith(_XML_FILES) else text
+    linked = text
+    if path.lower().endswith(_XML_FILES):
+        linked = _xml_name.sub(lambda found: "\n" * found[0].count("\n"), text)
     _add_all(found[HOSTS], path, ((line, _host_of(one[1])) for line, one in _find(_host, linked)))
     commands = ((line, one[1]) for line, one in _find(_command, text) if one[1])
     _add_all(found[COMMANDS], path, commands)
     _add_all(found[HIDDEN], path, _hidden_characters(path, text))
-
-
-def _blank(found: re.Match[str]) -> str:
-    return "\n" * found[0].count("\n")
 
 
 def _find(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match[str]]]:

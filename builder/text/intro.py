@@ -3,20 +3,14 @@
 HTML in it is shown as text, images become links, and no link can run a script.
 """
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
-
 
 @cache
-def _markdown() -> MarkdownIt:
+def _markdown() -> Any:
     # Loaded late, because most builds read no text of an operator.
     from markdown_it import MarkdownIt
 
@@ -54,8 +48,10 @@ def intro(text: str) -> Intro:
     return Intro(_html([heading]), _html([lead]), _html(tokens), plain)
 
 
-def _take(tokens: list[Token], kind: str) -> Token | None:
-    """The content of the first block if it is of this kind; removes the block from ``tokens``."""
+def _take(tokens: list[Any], kind: str) -> Any:
+    """The content of the first block if it is of this kind, else None; removes the block from
+    ``tokens``.
+    """
     if not tokens or tokens[0].type != kind:
         return None
     content = tokens[1]
@@ -63,7 +59,7 @@ def _take(tokens: list[Token], kind: str) -> Token | None:
     return content
 
 
-def _html(tokens: list[Token] | list[Token | None]) -> Markup:
+def _html(tokens: list[Any]) -> Markup:
     there = [token for token in tokens if token]
     markdown = _markdown()
     return Markup(markdown.renderer.render(there, markdown.options, {}).strip())

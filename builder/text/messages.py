@@ -63,11 +63,7 @@ def write_messages(messages: Iterable[Message]) -> str:
 
 def escape_markers(text: str) -> str:
     r"""``text`` with ``\{{`` in lines that would read as markers."""
-    return _marker.sub(_escape, text)
-
-
-def _escape(marker: re.Match[str]) -> str:
-    return marker[0].replace("{{", "\\{{", 1)
+    return _marker.sub(lambda marker: marker[0].replace("{{", "\\{{", 1), text)
 
 
 def without_markers(body: str) -> str:

@@ -67,20 +67,15 @@ _patterns = [
 ]
 
 
-class Secret(NamedTuple):
-    """The kind of a place, and its line from 1; 0 for a whole file."""
-
-    what: str
-    line: int
-
-
-def find_secrets(text: str) -> Iterator[Secret]:
-    """The places of a text that look like secrets. Takes time in proportion to its length."""
+def find_secrets(text: str) -> Iterator[tuple[str, int]]:
+    """The places of a text that look like secrets, each with its kind and its line from 1. Takes
+    time in proportion to its length.
+    """
     for shape, pattern in _patterns:
         if any(prefix in text for prefix in shape.prefixes):
             for match in pattern.finditer(text):
                 if len({*match[0]}) >= _DISTINCT_MIN and not _EXAMPLE.search(match[0]):
-                    yield Secret(shape.what, text.count("\n", 0, match.start()) + 1)
+                    yield shape.what, text.count("\n", 0, match.start()) + 1
 
 
 def tell_secrets(text: str, files: Sequence[tuple[str, bytes]] = ()) -> Iterator[str]:

@@ -37,14 +37,15 @@ def tell_unworkable(name: str, front: Mapping[str, Any], files: Sequence[File]) 
         )
     lost = [key for key in front if key in KEYS and key != "name"]
     without = f" without {', '.join(lost)}" if lost else ""
-    if not looks_like_skill(front):
-        pass
-    elif own == name and "variables" in front and lost:
+    is_skill = looks_like_skill(front)
+    if is_skill and own == name and "variables" in front and lost:
         yield (
             f"The front matter declares variables, so the hub writes the skill: agents get it"
             f"{without}. Remove `variables` to have agents read the text as it is."
         )
-    elif own != name and _skill_name.fullmatch(own):  # Others are titles, as prompty has.
+    elif (
+        is_skill and own != name and _skill_name.fullmatch(own)
+    ):  # Others are titles, as prompty has.
         yield (
             f"The front matter's name is {own[:64]!r}, and the prompt is {name!r}: agents get it "
             f"as {name!r}{without}. Publish it as OWNER/{own[:64]}, or write `name: {name}`."

@@ -109,7 +109,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def released(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The client as a site releases it."""
     path = tmp_path_factory.mktemp("release") / "hub"
-    path.write_bytes(shell_client("http://127.0.0.1:8000", search_rules()).script)
+    path.write_bytes(shell_client("http://127.0.0.1:8000", search_rules())[0])
     return str(path)
 
 

@@ -43,7 +43,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     more.
     """
     document = openapi.document(settings)
-    client = clients.shell_client(settings.base_url, search_rules())
+    client, checksum = clients.shell_client(settings.base_url, search_rules())
     script, types = clients.script_client(settings.base_url)
     files = {
         "stylesheet": colours.stylesheet(""),
@@ -53,9 +53,9 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         # tests/builder/render/test_api_page.py runs its examples.
         "api_page": Path(settings.out, BY_NAME["api_page"].file).read_bytes(),
         "catalogue_script": clients.search_script(search_rules()),
-        "client": client.script,
-        "client_release": client.script,
-        "client_checksum": client.checksum,
+        "client": client,
+        "client_release": client,
+        "client_checksum": checksum,
         "python_client": clients.python_client(settings.base_url),
         "script_client": script,
         "script_client_types": types,
