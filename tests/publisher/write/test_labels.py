@@ -98,6 +98,7 @@ def test_compare_and_set(root: str):
     # The check also applies to moves that would change nothing.
     assert code_of(move, root, "1.0.0", expected="1.0.2") == "label_moved"
     assert code_of(move, root, None, expected="1.0.2") == "label_moved"
+    assert code_of(move, root, None, "canary") == "label_not_found"
     assert move(root, "1.0.1", expected="1.0.0").previous == "1.0.0"
     assert move(root, None, expected="1.0.1").version is None
 
