@@ -111,7 +111,7 @@ def create(
 def list_tokens(accounts: str, owner: str | None) -> None:
     """List all tokens, or those of OWNER.
 
-    Includes tokens that expired or were revoked in the last year, up to 1,000 per owner. Columns,
+    Includes tokens that expired or were revoked, the newest 1,000 of an owner. Columns,
     separated by tabs in a pipe: id, owner, name, state (active, expired, revoked), prompts, expiry,
     last use (to the minute), what it may do.
 

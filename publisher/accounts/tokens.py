@@ -38,8 +38,7 @@ from publisher.accounts.token import (
 TOKEN_NAME_CHARS_MAX = 64
 EXPIRES_DAYS_DEFAULT = 90
 EXPIRES_DAYS_MAX = 365
-# Revoked and expired tokens are kept this long, and at most this many of an owner.
-ENDED_KEPT_DAYS = 365
+# At most this many revoked and expired tokens of an owner are kept, the newest.
 ENDED_KEPT_MAX = 1000
 TRUSTED_ONLY_MAX = 1000
 LABELS_PER_TOKEN_MAX = 20
@@ -192,7 +191,7 @@ class Accounts(Owners):
 
     def tokens(self, owner: str | None = None) -> list[Token]:
         """Returns the personal tokens (of an owner), by owner and age: the active ones, and those
-        that were revoked or expired in the last year, up to a limit.
+        that were revoked or expired, up to a limit.
 
         Raises RequestError ``invalid_name``; OperatorError for an unknown owner.
         """
@@ -375,15 +374,13 @@ class Accounts(Owners):
         return [_token_of(row) for row in self._database.execute(f"{_SELECT} {clauses}", args)]
 
     def _drop_ended(self, owner: str, now: datetime | None) -> None:
-        ended_at = "CASE WHEN revoked_at < expires_at THEN revoked_at ELSE expires_at END"
+        ended = (
+            "FROM token WHERE owner = ?1 AND trusted_publisher IS NULL "
+            "AND (revoked_at IS NOT NULL OR expires_at <= ?2)"
+        )
         self._database.execute(
-            "DELETE FROM token WHERE id IN (SELECT id FROM ("
-            f"SELECT id, {ended_at} AS ended_at, row_number() OVER "
-            f"(ORDER BY {ended_at} DESC, created_at DESC, id) AS place FROM token "
-            "WHERE owner = ?1 AND trusted_publisher IS NULL "
-            "AND (revoked_at IS NOT NULL OR expires_at <= ?2)) AS ended "
-            "WHERE ended_at < ?2 - ?3 OR place > ?4)",
-            (owner, epoch_seconds(now), ENDED_KEPT_DAYS * DAY_SECONDS, ENDED_KEPT_MAX),
+            f"DELETE {ended} AND id NOT IN (SELECT id {ended} ORDER BY created_at DESC LIMIT ?3)",
+            (owner, epoch_seconds(now), ENDED_KEPT_MAX),
         )
 
 

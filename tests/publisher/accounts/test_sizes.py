@@ -1,7 +1,6 @@
 """Accounts with many rows: what is looked through, and what is dropped."""
 
 import re
-from datetime import timedelta
 
 import pytest
 
@@ -65,27 +64,6 @@ def test_nothing_that_one_owner_does_looks_through_the_rows_of_all(
     (deletion,) = {each for each in noted if each.startswith("DELETE FROM event WHERE owner")}
     ((*_, step),) = database.execute(f"EXPLAIN QUERY PLAN {deletion}")
     assert "owner=? AND at<?" in step
-
-
-def test_tokens_of_the_past_are_dropped_after_a_year(accounts: Accounts):
-    def names(days: int) -> list[str]:
-        then = NOW + timedelta(days=days)
-        accounts.create_token("ann", f"day-{days}", expires_days=365, now=then)
-        return [token.name for token in accounts.tokens("ann")]
-
-    accounts.add_owner("bob", NOW)
-    accounts.create_token("bob", "other", expires_days=1, now=NOW)
-    accounts.create_token("ann", "expires", expires_days=30, now=NOW)
-    accounts.create_token("ann", "revoked", expires_days=300, now=NOW)
-    accounts.create_token("ann", "stays", expires_days=365, now=NOW)
-    accounts.revoke("ann", "revoked", NOW + timedelta(days=10))
-    # Long after it has ended: that does not make it any younger.
-    accounts.revoke("ann", "expires", NOW + timedelta(days=200))
-    assert {"expires", "revoked", "stays"} <= set(names(375))
-    assert {"expires", "stays"} <= set(names(376)) and "revoked" not in names(377)
-    assert "expires" in names(395) and "expires" not in names(396)
-    assert "stays" in names(730) and "stays" not in names(731)
-    assert [token.name for token in accounts.tokens("bob")] == ["other"]
 
 
 def test_so_many_tokens_of_the_past_are_kept(database: Database, accounts: Accounts):

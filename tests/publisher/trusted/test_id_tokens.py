@@ -3,10 +3,8 @@
 import hashlib
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
 
 import pytest
-import requests
 
 from builder.model.errors import RequestError
 from publisher.trusted.id_tokens import LEEWAY_SECONDS, LIFE_SECONDS_MAX, KeyRing, verify
@@ -14,7 +12,6 @@ from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, Job, fold
 from tests.publisher.trusted.conftest import AT, HOST, Verifier
 from tests.support.catalogues import BASE_URL
 from tests.support.issuer import KEYS, MISSING, TestIssuer
-from tests.support.servers import DEADLINE_SECONDS
 
 # The right ones
 
@@ -169,21 +166,6 @@ def test_an_issuer_with_a_path(live: TestIssuer):
     )
     job = verify(token, there, KeyRing(there), BASE_URL, datetime.fromtimestamp(AT, UTC))
     assert job.run == f"{url}/acme/team/prompts/-/jobs/302"
-
-
-def test_what_the_runner_of_github_gives(live: TestIssuer):
-    there = [Issuer("github", live.url)]
-    live.job = {"environment": "prod"}
-    env = live.env()
-    url = f"{env['ACTIONS_ID_TOKEN_REQUEST_URL']}&audience={quote(BASE_URL, safe='')}"
-    answer = requests.get(url, timeout=DEADLINE_SECONDS)
-    assert answer.status_code == 401
-    secret = env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]
-    answer = requests.get(
-        url, headers={"Authorization": f"bearer {secret}"}, timeout=DEADLINE_SECONDS
-    )
-    job = verify(answer.json()["value"], there, KeyRing(there), BASE_URL)
-    assert (job.project, job.environment) == ("octo/prompts", "prod")
 
 
 def test_the_present_is_now(live: TestIssuer):
