@@ -26,8 +26,6 @@ from cli.standard_error import say
 FILE_NAME = "hub.toml"
 BYTES_MAX = 64 * 1024
 SHOWN_FAULTS = 20
-# After a list or text of more lines than this, a mistake is reported without its line.
-STATEMENT_LINES_MAX = 200
 
 _secret = re.compile(r"(^|[-_])(secret|password|passwd|credentials?|token|key)s?($|[-_])")
 _place_in_toml = re.compile(r"(.*) \(at line (\d+), column \d+\)", re.DOTALL)
@@ -54,13 +52,11 @@ class Setting(NamedTuple):
 
 class Schema(NamedTuple):
     """The keys that the file may have. ``known`` has, for each place of a key, the settings that it
-    is for: several at the top, one in a table. ``other`` has the options that are no settings, each
-    with a command that has it.
+    is for: several at the top, one in a table.
     """
 
     known: dict[Where, list[Setting]]
     tables: set[Where]
-    other: dict[str, str]
 
     @property
     def settings(self) -> Iterator[Setting]:
@@ -91,7 +87,6 @@ def schema_of(group: click.Group) -> Schema:
     known: dict[Where, list[Setting]] = {}
     shared: defaultdict[tuple[str, str], list[Setting]] = defaultdict(list)
     tables: set[Where] = set()
-    other: dict[str, str] = {}
     for words, command in _commands(group):
         for option in command.params:
             if not isinstance(option, click.Option | SettingArgument):
@@ -99,7 +94,6 @@ def schema_of(group: click.Group) -> Schema:
             setting = Setting(words, command, option)
             is_secret = _secret.search(setting.key) and not is_path(option)
             if is_secret or not variable_of(option):
-                other.setdefault(setting.key, " ".join(words))
                 continue
             known[(*words, setting.key)] = [setting]
             shared[setting.shared_as].append(setting)
@@ -110,7 +104,7 @@ def schema_of(group: click.Group) -> Schema:
         for (key, _), those in shared.items()
         if len(those) > 1 or (those[0].words in _HUB and (key,) not in tables)
     }
-    return Schema(known, tables, other)
+    return Schema(known, tables)
 
 
 def _commands(
@@ -169,8 +163,7 @@ def read_config(file: str, group: click.Group) -> dict[str, Any]:
     except RecursionError:
         raise OperatorError(f"{shown} nests lists too deeply. Remove them.") from None
     if reader.faults:
-        lines = _lines_of(text)
-        faults = sorted((lines.get(where, 0), fault) for where, fault in reader.faults)
+        faults = sorted((_line_of(text, where), fault) for where, fault in reader.faults)
         messages = [
             f"{shown}, line {line}: {fault}" if line else f"{shown}: {fault}"
             for line, fault in faults[:SHOWN_FAULTS]
@@ -268,11 +261,6 @@ class _Reader:
             f"[{'.'.join(one.words)}]" for one in self._schema.settings if one.key == key
         ]:
             return f"`{key}` does not belong {within}. Move it to {' or '.join(tables)}."
-        if key in self._schema.other:
-            return (
-                f"`{key}` cannot stand in {FILE_NAME}: it is for one call of a command. Pass it "
-                f"to `hubctl {self._schema.other[key]}`."
-            )
         known = (one[-1] for one in self._schema.known if one[:-1] == place[:-1])
         near = _nearest(key, known) or _nearest(key, (one.key for one in self._schema.settings))
         return f"Unknown key `{key}` {within}. {near or 'Remove it.'}"
@@ -318,7 +306,7 @@ def fault_of(setting: Setting, value: Any) -> str | None:
     """Describes what is wrong with a value of the file; None if nothing is."""
     option, key = setting.option, setting.key
     if wanted := _wrong_type(option, value):
-        return f"`{key}` must be {wanted}, not {_described(value)}."
+        return f"`{key}` must be {wanted}."
     try:
         option.process_value(click.Context(setting.command), value)
     except click.UsageError as error:
@@ -340,49 +328,24 @@ def _wrong_type(option: click.Option, value: Any) -> str | None:
     return None if isinstance(value, str) else 'a text, in "double quotes"'
 
 
-def _described(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, list):
-        return "a list"
-    return "a table" if isinstance(value, dict) else f"{value}"
-
-
 def _nearest(wrong: str, known: Iterator[str]) -> str:
     near = next(iter(alike(wrong, sorted(set(known)))), None)
     return f"Did you mean `{near}`?" if near else ""
 
 
-def _lines_of(text: str) -> dict[Where, int]:
-    """The first line of each key and table. ``text`` is valid TOML.
-
-    tomllib reports no lines. But it can also read a single statement, which ends at the first line
-    with which it can be read.
+def _line_of(text: str, where: Where) -> int:
+    """The first line with a key below the header of its table, or with a table's header; 0 where no
+    line begins with it.
     """
-    places: dict[Where, int] = {}
-    table: Where = ()
-    statement = ""
-    start = 1
-    for number, line in enumerate(text.split("\n"), 1):
-        start = start if statement else number
-        if number - start > STATEMENT_LINES_MAX:
-            break  # else the time would grow with the square of the lines
-        statement += f"{line}\n"
-        try:
-            read = tomllib.loads(statement)
-        except ValueError:
-            continue
-        is_header = statement.lstrip().startswith("[")
-        inner: Any = read
-        place = () if is_header else table
-        while isinstance(inner, dict) and inner:
-            for key in inner:
-                places.setdefault((*place, key), start)
-            name = next(iter(inner))
-            place, inner = (*place, name), inner[name]
-        if is_header:
-            table = place
-        statement = ""
-    return places
+    found = _first(text, r"\[+[ \t]*{}[ \t]*\]", where)
+    if not found:
+        table = _first(text, r"\[[ \t]*{}[ \t]*\]", where[:-1])
+        found = _first(text, r"{}[ \t]*[=.]", where[-1:], table.end() if table else 0)
+    return text.count("\n", 0, found.end()) + 1 if found else 0
+
+
+def _first(text: str, form: str, words: Where, start: int = 0) -> re.Match | None:
+    """The first line from ``start`` that begins in this form, in which {} stands for the words."""
+    quoted = (rf"[\"']?{re.escape(word)}[\"']?" for word in words)
+    dotted = r"[ \t]*\.[ \t]*".join(quoted)
+    return re.compile(rf"^[ \t]*{form.format(dotted)}", re.MULTILINE).search(text, start)

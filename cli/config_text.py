@@ -25,7 +25,6 @@ EXAMPLES = {
     "default-owner": "ada",
     "accent": "#8a2f6b",
     "metrics": "127.0.0.1:9108",
-    "redirect-from": "[::]:80",
     "upstream": "127.0.0.1:8000",
 }
 

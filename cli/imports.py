@@ -1,9 +1,6 @@
 """``hubctl import``: publishes the prompts of another collection."""
 
-import contextlib
 import os
-import shlex
-import tempfile
 from collections import Counter
 from importlib import import_module
 
@@ -17,10 +14,8 @@ from cli.groups import grouped, setting
 from cli.import_summary import tell
 from cli.options import (
     Places,
-    init_option,
     owner_option,
     places_options,
-    prepare_content,
     settings_of_serve,
 )
 from cli.site import update_site
@@ -64,47 +59,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
     return source if is_address(source) else there.convert(source, argument, context)
 
 
-_HELP = """Publish every prompt of a file or folder, or of another vendor's export or API.
-
-\b
-.csv .tsv            a table, one prompt per row
-.jsonl .ndjson       one JSON object per line
-.json                a list of objects, or an object with one such list
-.md                  a prompt, with or without front matter
-.prompt              dotprompt
-.prompty             prompty
-.prompt.yml          the prompt format of GitHub Models
-.prompt.md .agent.md .instructions.md .chatmode.md
-                     the files of coding assistants
-.claude/commands .claude/agents .cursor/rules .gemini/commands .windsurf/rules .clinerules
-                     the files of coding agents, below such a folder; .mdc anywhere
-SKILL.md PROMPT.md   in a folder: one prompt with the files beside and below it, which become
-                     files of its version. A .hubignore there names what stays out
-system.md user.md    beside each other: one prompt with two messages
-a folder             all such files below it, except tables and JSON, and except the hub's
-                     own folders, built sites, environments, node_modules and hidden
-                     folders other than those of coding agents. Where it has
-                     others, plain .md files are documents, and are left out
-
-Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
-
-With --from, prompts come with their versions, times, changelogs and labels. SOURCE is then an
-export of the vendor, a file or a folder; or the https address of the vendor's API, which is
-read to its end before anything is published. API keys come from the environment.
-
-You can import the same source again: unchanged prompts are skipped, changed ones get a new
-version, and histories get the versions that are new. A source can create prompts of any owner,
-but updates only those of --owner and --allow-owner. Prompts that cannot be imported are listed
-and skipped. Exits 1 if any prompt or version is rejected or refused.
-
-\b
-  hubctl import prompts.csv --owner ann --allow-owner bob
-  hubctl import --from langsmith ./export --owner ann
-  hubctl import --from langfuse https://cloud.langfuse.com --owner ann
-"""
-
-
-@click.command("import", help=_HELP)
+@click.command("import")
 @places_options
 @click.argument("source", metavar="SOURCE", callback=check_source)
 @click.option(
@@ -196,16 +151,47 @@ and skipped. Exits 1 if any prompt or version is rejected or refused.
     ),
 )
 @click.option("--verbose", is_flag=True, help="List all warnings, not one of each kind.")
-@init_option
 def imports(
-    places: Places,
-    source: str,
-    vendor: str | None,
-    options: Options,
-    verbose: bool,
-    init: bool,
+    places: Places, source: str, vendor: str | None, options: Options, verbose: bool
 ) -> None:
-    """Import, and print the result. Raises HubError, click.UsageError."""
+    """Publish every prompt of a file or folder, or of another vendor's export or API.
+
+    \b
+    .csv .tsv            a table, one prompt per row
+    .jsonl .ndjson       one JSON object per line
+    .json                a list of objects, or an object with one such list
+    .md                  a prompt, with or without front matter
+    .prompt              dotprompt
+    .prompty             prompty
+    .prompt.yml          the prompt format of GitHub Models
+    .prompt.md .agent.md .instructions.md .chatmode.md
+                         the files of coding assistants
+    .claude/commands .claude/agents .cursor/rules .gemini/commands .windsurf/rules .clinerules
+                         the files of coding agents, below such a folder; .mdc anywhere
+    SKILL.md PROMPT.md   in a folder: one prompt with the files beside and below it, which become
+                         files of its version. A .hubignore there names what stays out
+    system.md user.md    beside each other: one prompt with two messages
+    a folder             all such files below it, except tables and JSON, and except the hub's
+                         own folders, built sites, environments, node_modules and hidden
+                         folders other than those of coding agents. Where it has
+                         others, plain .md files are documents, and are left out
+
+    Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
+
+    With --from, prompts come with their versions, times, changelogs and labels. SOURCE is then an
+    export of the vendor, a file or a folder; or the https address of the vendor's API, which is
+    read to its end before anything is published. API keys come from the environment.
+
+    You can import the same source again: unchanged prompts are skipped, changed ones get a new
+    version, and histories get the versions that are new. A source can create prompts of any owner,
+    but updates only those of --owner and --allow-owner. Prompts that cannot be imported are listed
+    and skipped. Exits 1 if any prompt or version is rejected or refused.
+
+    \b
+      hubctl import prompts.csv --owner ann --allow-owner bob
+      hubctl import --from langsmith ./export --owner ann
+      hubctl import --from langfuse https://cloud.langfuse.com --owner ann
+    """
     if not vendor and is_address(source):
         raise click.UsageError(
             f"{source} is an address. Add --from VENDOR to say whose API it is, like --from "
@@ -213,7 +199,7 @@ def imports(
         )
     file_bytes = settings_of_serve(click.get_current_context())["file_bytes"]
     options = options._replace(owner=options.owner or DEFAULT_OWNER, file_bytes=file_bytes)
-    outcome = _import(places, source, vendor, options, init)
+    outcome = _import(places, source, vendor, options)
     tell(outcome, options, verbose=verbose)
     changed = [*outcome.created, *outcome.updated]
     if changed and not options.dry_run:
@@ -231,18 +217,8 @@ def imports(
         raise click.ClickException(f"{counted(failed, *what)} not imported.")
 
 
-def _import(
-    places: Places, source: str, vendor: str | None, options: Options, init: bool
-) -> Outcome:
-    with contextlib.ExitStack() as stack:
-        if init and options.dry_run and not os.path.isdir(places.content):
-            empty = stack.enter_context(tempfile.TemporaryDirectory())
-            places = places._replace(content=empty)
-        if not places.database_url:
-            option = f"--from {vendor} " if vendor else ""
-            prepare_content(places.content, init, f"import {option}{shlex.quote(source)}")
-        store = stack.enter_context(open_store(places))
-        progress = stack.enter_context(Progress())
+def _import(places: Places, source: str, vendor: str | None, options: Options) -> Outcome:
+    with open_store(places) as store, Progress() as progress:
         if not vendor:
             own = {*map(os.path.realpath, places.folders)}
             return import_source(source, store, options, progress, own)

@@ -1,14 +1,11 @@
 """The options that several commands share, so that they mean the same on each."""
 
-import os
-import shlex
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
-from builder.model.errors import OperatorError, explained
 from builder.model.service_urls import url_at
 from builder.model.settings import (
     DEFAULT_BASE_URL,
@@ -41,9 +38,6 @@ state_option = setting(
     help="State folder: accounts, pull counts, build cache, search index.",
 )
 folder_options = in_order(content_option, out_option, state_option)
-init_option = click.option(
-    "--init", is_flag=True, help="Create the content folder if it does not exist."
-)
 database_option = setting(
     "--database",
     "database_url",
@@ -210,20 +204,6 @@ def open_hub(settings: Settings) -> None:
     """Remove the mark of a private hub, which --no-private opens. Raises OperatorError."""
     if not settings.private and privacy.open_to_all(settings):
         say("This hub was private. From now on, everyone can read it.")
-
-
-def prepare_content(content: str, may_create: bool, command: str) -> None:
-    """Create a missing content folder, or say how ``command`` would. Raises OperatorError."""
-    if os.path.isdir(content):
-        return
-    if not may_create:
-        where = "" if content == "content" else f" --content {shlex.quote(content)}"
-        raise OperatorError(
-            f"No content folder {content}. To create it, run `hubctl {command}{where} --init`. "
-            "If your hub has another one, run this in the hub's folder, or pass --content DIR."
-        )
-    with explained("create the content folder", content, "Choose another with --content."):
-        os.makedirs(content, exist_ok=True)
 
 
 def split_repo(repo: str, owner: str | None = None) -> tuple[str, str]:

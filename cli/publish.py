@@ -1,6 +1,5 @@
 """``hubctl publish``: publishes a file as the next version of a prompt."""
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ from builder.model.records import CONTENT_BYTES_MAX
 from cli.activity import note_change
 from cli.options import (
     Places,
-    init_option,
     owner_option,
     places_options,
-    prepare_content,
     settings_of_serve,
     split_repo,
 )
@@ -105,14 +102,12 @@ def _read_text(text: Path) -> str:
     help="Move this label to the version, with its publication. Can be repeated.",
 )
 @click.option("--publisher", metavar="HANDLE", help="Name to record as publisher. [default: OWNER]")
-@init_option
 def publish(
     places: Places,
     owner: str | None,
     repo: str,
     file: Path,
     publisher: str | None,
-    init: bool,
     **fields: Any,
 ) -> None:
     """Publish FILE (- is standard input) or FOLDER as the next version of OWNER/NAME.
@@ -134,8 +129,6 @@ def publish(
     fields["labels"] = [*fields["labels"]] or None
     given = {field: value for field, value in fields.items() if value is not None}
     draft = make_draft({"content": _read_text(text)} | files | given, file_bytes)
-    if not places.database_url:
-        prepare_content(places.content, init, f"publish {repo} {shlex.quote(str(file))}")
     with open_store(places) as store:
         done = publish_draft(store, owner, name, draft, publisher=publisher or owner)
     for warning in done.warnings:

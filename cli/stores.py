@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from builder.model.content_tree import PRIVATE_FILE
+from builder.store.content import check_folder
 from builder.store.privacy import MARK, OPENED
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def open_store(places: Places, progress: Progress | None = None) -> Iterator[Fol
     from publisher.write.durable import open_folder
 
     if not places.database_url:
+        check_folder(places.content)
         yield open_folder(places.content)
         return
     # Loaded late: the libraries are optional, and slow to load.

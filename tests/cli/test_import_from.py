@@ -137,7 +137,7 @@ def test_an_api(folder: Path, example_api: FakeApi):
         (
             ["--from", "langfuse", "content", "--content", "nowhere"],
             1,
-            "run `hubctl import --from langfuse content --content nowhere --init`",
+            "create a hub with `hubctl init DIR`",
         ),
     ],
 )

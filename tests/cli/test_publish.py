@@ -79,11 +79,7 @@ def test_publish_from_standard_input(folder: Path):
         (["ann/story", "-", "--title", ""], 1, "title"),
         (["ann/story", "-", "--base-version", "1.0.0"], 1, "no version yet"),
         (["ann/story", "-", "--bump", "huge"], 2, "--bump"),
-        (
-            ["ann/story", "-", "--content", "nowhere"],
-            1,
-            "publish ann/story - --content nowhere --init`",
-        ),
+        (["ann/story", "-", "--content", "nowhere"], 1, "create a hub with `hubctl init DIR`"),
     ],
 )
 def test_publish_refuses(folder: Path, args: list[str], status: int, told: str):
@@ -223,20 +219,3 @@ def test_import_refuses(folder: Path, args: list[str], status: int, told: str):
     done = run("import", *args)
     assert done.exit_code == status and told in done.stderr
     assert list((folder / "content").iterdir()) == []
-
-
-def test_init_creates_the_content_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a b.md").write_text("Text.")
-    for command in (["publish", "ann/a", "a b.md"], ["import", "a b.md"]):
-        refused = run(*command)
-        told = f"hubctl {command[0]} {'ann/a ' if len(command) == 3 else ''}'a b.md' --init`"
-        assert refused.exit_code == 1 and told in refused.stderr
-        assert not Path("content").exists()
-    planned = run("import", "a b.md", "--init", "--dry-run")
-    assert planned.stdout.startswith("imported/a-b\t1.0.0\tnew\t")
-    assert not Path("content").exists()
-    assert run("publish", "ann/a", "a b.md", "--init").stdout == "ann/a 1.0.0\n"
-    assert run("publish", "ann/a", "a b.md", "--init").stdout == "ann/a 1.0.0 unchanged\n"
-    failed = run("import", "a b.md", "--init", "--content", "a b.md/content")
-    assert failed.exit_code == 1 and "Cannot create the content folder" in failed.stderr

@@ -214,7 +214,8 @@ def test_beside_other_accounts_nothing_is_copied(hub: Hub):
 
 def test_a_folder_with_other_prompts_is_left_alone(hub: Hub):
     hub.store("copy", "--to", "database")
-    hub.publish("mine\n", "eve/story", "--init", place="new")
+    (hub.folder / "new/content").mkdir(parents=True)
+    hub.publish("mine\n", "eve/story", place="new")
     before = hub.files("new")
     assert "has prompts" in hub.store("copy", "--to", "folder", place="new", status=1)
     assert hub.files("new") == before

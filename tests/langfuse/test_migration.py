@@ -1,5 +1,6 @@
 """Prompts that moved from Langfuse to a hub: its SDKs read the same from both."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -37,10 +38,11 @@ def hub(
     """A hub to which all prompts moved, and then what changed meanwhile."""
     folder = tmp_path_factory.mktemp("moved")
     settings = settings_in(folder)
+    os.makedirs(settings.content, exist_ok=True)
 
     def move() -> str:
         command = [
-            HUBCTL, "import", "--from", "langfuse", langfuse.url, "--owner", OWNER, "--init",
+            HUBCTL, "import", "--from", "langfuse", langfuse.url, "--owner", OWNER,
             "--content", settings.content,
         ]  # fmt: skip
         done = subprocess.run(
