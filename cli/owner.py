@@ -2,13 +2,11 @@
 
 import os
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
 import click
 
 from builder.model.errors import OperatorError
 from builder.model.records import DAY_SECONDS
-from builder.model.service_urls import HEALTH_URL
 from builder.store.state import last_base_url
 from cli.options import accounts_options, base_url_option, database_option, state_option
 from cli.standard_error import say
@@ -22,10 +20,7 @@ from publisher.accounts.people.invitations import INVITATION_DAYS_MAX, Invitatio
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.postgres_url import is_postgres_url
 from publisher.accounts.tokens import Accounts, format_time
-from publisher.outside.private_way import is_loopback, is_private_way
-
-# Time that a hub on this machine has for the answer to /healthz. After that, it counts as absent.
-ANSWER_SECONDS_MAX = 5
+from publisher.outside.private_way import is_private_way
 
 
 @click.group()
@@ -131,9 +126,7 @@ def _accounts_in(where: str) -> Database:
 
 
 def _address_of_hub(state: str) -> str:
-    """The base URL of the hub with this state folder. Raises OperatorError if it is unknown, or if
-    it is on this machine and nothing answers there.
-    """
+    """The base URL of the hub with this state folder. Raises OperatorError if it is unknown."""
     base_url = last_base_url(state)
     if base_url is None:
         raise OperatorError(
@@ -141,31 +134,7 @@ def _address_of_hub(state: str) -> str:
             "Start `hubctl serve` first, name the hub's own folder with --state, or pass the "
             "address with --base-url, for example --base-url https://prompts.example.org."
         )
-    if is_loopback(urlsplit(base_url).hostname or "") and (why := _why_no_hub(base_url)):
-        raise OperatorError(
-            f"No hub answers at {base_url}, where its last build says it is, so the link would "
-            f"lead nowhere: {why}. Start `hubctl serve`, or pass another address with --base-url."
-        )
     return base_url
-
-
-def _why_no_hub(base_url: str) -> str:
-    """Why no hub answers at an address of this machine; empty if one does."""
-    import requests  # loaded late: slower than the other commands
-
-    from publisher.outside.fetch import cause_of
-
-    with requests.Session() as session:
-        session.trust_env = False  # no proxy leads to this machine
-        bundles = map(os.environ.get, ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"))
-        session.verify = next(filter(None, bundles), True)
-        try:
-            answer = session.get(
-                base_url + HEALTH_URL, timeout=ANSWER_SECONDS_MAX, allow_redirects=False
-            )
-            return "" if "serial" in answer.json() else "something else answers"
-        except (requests.RequestException, TypeError, OSError) as error:
-            return cause_of(error)
 
 
 @owner.command()

@@ -5,7 +5,6 @@ import click
 from builder.model.settings import Settings
 from cli.groups import setting
 from cli.options import (
-    DEFAULT_PORT,
     database_option,
     said_private,
     settle_private,
@@ -17,9 +16,7 @@ from cli.service_options import (
     Publishing,
     following_options,
     listening_options,
-    mcp_origin_option,
     metrics_option,
-    new_accounts_option,
     publishing_options,
 )
 from cli.stores import settle_shared
@@ -28,8 +25,8 @@ from cli.stores import settle_shared
 @click.command()
 @site_options("http://HOST:PORT")
 @database_option
-@listening_options(DEFAULT_PORT)
-@publishing_options(mcp_origin_option, new_accounts_option)
+@listening_options
+@publishing_options
 @following_options
 @metrics_option
 @setting("--watch", is_flag=True, help="Rebuild when the content changes.")

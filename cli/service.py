@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from flask import Flask
 
 from builder.model.errors import ContentError, HubError, OperatorError
+from builder.model.metrics import Parts, Reading
 from builder.model.service_urls import url_at
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.build import Built
@@ -19,7 +22,6 @@ from builder.store.site import is_built
 from builder.store.state.serving import Service, had_service
 from cli.build import ON_WAIT, describe
 from cli.options import open_hub
-from cli.running import Running
 from cli.service_options import Following, Listening, Publishing
 from cli.standard_error import Progress, say
 from cli.stores import make_store, make_turn
@@ -29,7 +31,11 @@ from publisher.accounts.database import Database
 from publisher.accounts.sqlite_engine import LateEngine
 from publisher.log import configure_logging, log_build
 from publisher.outside.private_way import is_loopback, is_private_way
+from publisher.sizes import size_readings
+from publisher.web.app import create_app
 from publisher.web.members import reader_check
+from publisher.web.readiness import Readiness
+from publisher.write.durable import FolderStore
 from server.app import ReadApp, RunningApp
 from server.guard import Guard
 from server.late import Late
@@ -94,6 +100,40 @@ def serve_hub(
         raise first.error
 
 
+class _Running(NamedTuple):
+    """``parts``: the statuses that /readyz and the metrics show, by name."""
+
+    settings: Settings
+    database: Database
+    store: FolderStore
+    rebuilder: Rebuilder
+    parts: Parts
+
+    def publish_app(
+        self,
+        publishing: Publishing,
+        monitor: MetricsPort | None,
+        *sources: Callable[[], Iterable[Reading]],
+    ) -> Flask:
+        """The publish service. ``monitor`` shows the metrics, which include those of ``sources``;
+        None: no metrics.
+        """
+        readiness = Readiness(self.settings, self.rebuilder, self.database, self.parts)
+        if monitor:
+            sizes = partial(size_readings, self.settings)
+            every = (self.rebuilder.readings, readiness.readings, sizes, *sources)
+            monitor.show(every, self.parts)
+        return create_app(
+            self.settings,
+            self.rebuilder,
+            self.database,
+            limits=publishing.limits,
+            sign_in=publishing.sign_in,
+            readiness=readiness,
+            store=self.store,
+        )
+
+
 @contextlib.contextmanager
 def _holding(
     settings: Settings, where: str, database_url: str | None, new_accounts: bool
@@ -120,9 +160,9 @@ def _make_mcp(
     settings: Settings, queries: QueryThread, throttle: Throttle | None, origins: tuple[str, ...]
 ) -> RunningApp:
     # Loaded late: its library takes longer to load than all the rest.
-    from mcp_app.app import create_app
+    from mcp_app.app import create_app as create_mcp
 
-    return create_app(settings, queries, throttle, origins)
+    return create_mcp(settings, queries, throttle, origins)
 
 
 def _start(
@@ -134,7 +174,7 @@ def _start(
     following: Following,
     *,
     has_quotas: bool,
-) -> Running:
+) -> _Running:
     """Start publishing and building, and the followers of builds. Raises OperatorError."""
     opened, rebuilder, parts = make_store(
         settings,
@@ -149,7 +189,7 @@ def _start(
     turn = make_turn("deploy", database)
     stack.enter_context(followers.deploying(settings, following, turn))
     stack.enter_context(rebuilder)
-    return Running(settings, database, store, rebuilder, followers.parts)
+    return _Running(settings, database, store, rebuilder, followers.parts)
 
 
 class _Followers:

@@ -8,10 +8,10 @@ import click
 
 from builder.model.errors import OperatorError
 from cli.groups import grouped, setting
-from cli.options import rate_limit_option
+from cli.options import DEFAULT_PORT, rate_limit_option
 from publisher.limits import DEFAULT_LIMITS, OPEN_SIGNUP_QUOTAS, Limits, Quotas, default_quotas
 from publisher.openid.provider import SECRET_VARIABLE, Provider, SignIn, make_provider
-from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
+from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from server.access import parse_address, parse_origin
 
 _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
@@ -27,52 +27,32 @@ class Listening(NamedTuple):
     access_log: str | None
 
 
-def listening_options(port: int) -> Callable:
-    """The options of Listening, as parameter ``listening``."""
-    return grouped(
-        "listening",
-        Listening,
-        setting("--host", metavar="ADDRESS", default="127.0.0.1", help="Address to listen on."),
-        setting(
-            "--port",
-            type=click.IntRange(0, 65535),
-            default=port,
-            help="Port to listen on; 0 picks a free one.",
-        ),
-        rate_limit_option("rate_limit"),
-        setting(
-            "--trusted-proxy",
-            "trusted_proxies",
-            multiple=True,
-            metavar="ADDRESS",
-            help="Address or network of a reverse proxy. Its X-Forwarded-For gives the client's "
-            "address. Can be repeated; in the variable, separate by spaces.",
-        ),
-        setting(
-            "--access-log",
-            metavar="FILE",
-            help="Log each request to FILE, in the combined format. To rotate the log, move the "
-            "file away. [default: none]",
-        ),
-    )
-
-
-mcp_origin_option = setting(
-    "--mcp-origin",
-    "mcp_origins",
-    variable="HUB_MCP_ORIGINS",
-    multiple=True,
-    metavar="ORIGIN",
-    callback=lambda context, option, values: tuple(map(parse_origin, values)),
-    help="Additional address at which /mcp and /account answer, and whose web pages may call "
-    "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated; "
-    "in the variable, separate by spaces.",
-)
-new_accounts_option = click.option(
-    "--new-accounts",
-    is_flag=True,
-    help="Begin with empty accounts if those of this hub are lost. Without it, publishing and "
-    "sign-in stop until you restore them.",
+# As parameter ``listening``: Listening.
+listening_options = grouped(
+    "listening",
+    Listening,
+    setting("--host", metavar="ADDRESS", default="127.0.0.1", help="Address to listen on."),
+    setting(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=DEFAULT_PORT,
+        help="Port to listen on; 0 picks a free one.",
+    ),
+    rate_limit_option("rate_limit"),
+    setting(
+        "--trusted-proxy",
+        "trusted_proxies",
+        multiple=True,
+        metavar="ADDRESS",
+        help="Address or network of a reverse proxy. Its X-Forwarded-For gives the client's "
+        "address. Can be repeated; in the variable, separate by spaces.",
+    ),
+    setting(
+        "--access-log",
+        metavar="FILE",
+        help="Log each request to FILE, in the combined format. To rotate the log, move the "
+        "file away. [default: none]",
+    ),
 )
 metrics_option = setting(
     "--metrics",
@@ -90,32 +70,21 @@ class Publishing(NamedTuple):
 
     limits: Limits
     sign_in: SignIn
-    new_accounts: bool = False
+    new_accounts: bool
 
 
 def _publishing(
-    limits: Limits,
-    open_signup: bool,
-    openid_signup: bool,
-    quotas: tuple[int | None, ...],
-    openid: Provider | None,
-    issuers: tuple[Issuer, ...],
-    mcp_origins: tuple[str, ...] = (),
-    new_accounts: bool = False,
+    publications: int, quotas: tuple[int | None, ...], sign_in: SignIn, new_accounts: bool
 ) -> Publishing:
-    if openid_signup and not openid:
+    if sign_in.openid_signup and not sign_in.openid:
         raise click.UsageError(
             "--openid-signup needs a provider. Name it with --openid-issuer and --openid-client-id."
         )
-    defaults = default_quotas(open_signup)
+    defaults = default_quotas(sign_in.open_signup)
     settled = Quotas(
         *(usual if quota is None else quota for usual, quota in zip(defaults, quotas, strict=True))
     )
-    return Publishing(
-        limits._replace(quotas=settled),
-        SignIn(open_signup, issuers, openid, mcp_origins, openid_signup),
-        new_accounts,
-    )
+    return Publishing(Limits(publications, quotas=settled), sign_in, new_accounts)
 
 
 def _quota(what: str, help_text: str) -> Callable:
@@ -137,29 +106,17 @@ def _provider(
     return make_provider(openid_issuer, openid_client_id, openid_name, secret)
 
 
-_PUBLISHING = (
-    grouped(
-        "limits",
-        Limits,
-        setting(
-            "--publish-limit",
-            "publications",
-            type=click.IntRange(0),
-            metavar="N",
-            default=DEFAULT_LIMITS.publications,
-            help="Publications per minute and owner; 0: no limit.",
-        ),
-    ),
+# Limits and sign-in, as parameter ``publishing``: Publishing.
+publishing_options = grouped(
+    "publishing",
+    _publishing,
     setting(
-        "--open-signup",
-        is_flag=True,
-        help="Let anyone create an account. [default: only with `hubctl owner invite`]",
-    ),
-    setting(
-        "--openid-signup",
-        is_flag=True,
-        help="Let each person whom the OpenID provider lets in create an account at the first "
-        "sign-in. [default: only with `hubctl owner invite`]",
+        "--publish-limit",
+        "publications",
+        type=click.IntRange(0),
+        metavar="N",
+        default=DEFAULT_LIMITS.publications,
+        help="Publications per minute and owner; 0: no limit.",
     ),
     grouped(
         "quotas",
@@ -169,46 +126,73 @@ _PUBLISHING = (
         _quota("bytes", "Bytes of texts and records per owner"),
     ),
     grouped(
-        "openid",
-        _provider,
+        "sign_in",
+        SignIn,
         setting(
-            "--openid-issuer",
-            metavar="URL",
-            help="Also let people sign in with this OpenID Connect provider. Register the "
-            "callback URL BASE_URL/account/openid/callback there.",
+            "--open-signup",
+            is_flag=True,
+            help="Let anyone create an account. [default: only with `hubctl owner invite`]",
         ),
         setting(
-            "--openid-client-id",
-            metavar="ID",
-            help="Client ID that the provider gave this hub. Put the client secret into the "
-            f"environment variable {SECRET_VARIABLE}, or into a file named by "
-            f"{SECRET_VARIABLE}_FILE.",
+            "--openid-signup",
+            is_flag=True,
+            help="Let each person whom the OpenID provider lets in create an account at the first "
+            "sign-in. [default: only with `hubctl owner invite`]",
+        ),
+        grouped(
+            "openid",
+            _provider,
+            setting(
+                "--openid-issuer",
+                metavar="URL",
+                help="Also let people sign in with this OpenID Connect provider. Register the "
+                "callback URL BASE_URL/account/openid/callback there.",
+            ),
+            setting(
+                "--openid-client-id",
+                metavar="ID",
+                help="Client ID that the provider gave this hub. Put the client secret into the "
+                f"environment variable {SECRET_VARIABLE}, or into a file named by "
+                f"{SECRET_VARIABLE}_FILE.",
+            ),
+            setting(
+                "--openid-name",
+                metavar="TEXT",
+                help="Name of the provider on the sign-in button. [default: its host]",
+            ),
         ),
         setting(
-            "--openid-name",
-            metavar="TEXT",
-            help="Name of the provider on the sign-in button. [default: its host]",
+            "--trusted-issuer",
+            "issuers",
+            variable="HUB_TRUSTED_ISSUERS",
+            multiple=True,
+            metavar="KIND=URL",
+            default=_DEFAULT_ISSUERS,
+            show_default=" ".join(_DEFAULT_ISSUERS),
+            callback=lambda context, option, values: parse_issuers(values),
+            help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is "
+            "github or gitlab. Replaces the default issuers. Can be repeated; in the variable, "
+            "separate by spaces.",
+        ),
+        setting(
+            "--mcp-origin",
+            "origins",
+            variable="HUB_MCP_ORIGINS",
+            multiple=True,
+            metavar="ORIGIN",
+            callback=lambda context, option, values: tuple(map(parse_origin, values)),
+            help="Additional address at which /mcp and /account answer, and whose web pages may "
+            "call /mcp, like https://app.example.org. * allows any address for /mcp only. Can be "
+            "repeated; in the variable, separate by spaces.",
         ),
     ),
-    setting(
-        "--trusted-issuer",
-        "issuers",
-        variable="HUB_TRUSTED_ISSUERS",
-        multiple=True,
-        metavar="KIND=URL",
-        default=_DEFAULT_ISSUERS,
-        show_default=" ".join(_DEFAULT_ISSUERS),
-        callback=lambda context, option, values: parse_issuers(values),
-        help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is "
-        "github or gitlab. Replaces the default issuers. Can be repeated; in the variable, "
-        "separate by spaces.",
+    click.option(
+        "--new-accounts",
+        is_flag=True,
+        help="Begin with empty accounts if those of this hub are lost. Without it, publishing and "
+        "sign-in stop until you restore them.",
     ),
 )
-
-
-def publishing_options(*more: Callable) -> Callable:
-    """Limits and sign-in, with ``more`` options, as parameter ``publishing``: Publishing."""
-    return grouped("publishing", _publishing, *_PUBLISHING, *more)
 
 
 class Following(NamedTuple):

@@ -22,7 +22,7 @@ def provider_from(environ: dict[str, str]) -> Provider | None:
     given: list[Provider | None] = []
 
     @click.command()
-    @publishing_options()
+    @publishing_options
     def command(publishing: Publishing) -> None:
         given.append(publishing.sign_in.openid)
 

@@ -16,7 +16,7 @@ GITHUB, GITLAB = (f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
 
 
 @click.command()
-@publishing_options()
+@publishing_options
 @click.pass_context
 def command(context: click.Context, publishing: Publishing) -> None:
     context.obj.extend(publishing.sign_in.issuers)

@@ -223,7 +223,7 @@ def test_quotas_of_the_command_line(args: list[str], environ: dict[str, str], qu
     given: list[Quotas] = []
 
     @click.command()
-    @publishing_options()
+    @publishing_options
     def command(publishing: Publishing) -> None:
         given.append(publishing.limits.quotas)
 
