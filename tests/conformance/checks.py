@@ -66,7 +66,6 @@ class Check:
     def __init__(self) -> None:
         self.held = 0
         self.deviations: list[Deviation] = []
-        self.notes: dict[str, None] = {}
 
     def that(self, answer: Answer, holds: object, says: str, came: str = "") -> bool:
         """Note whether something holds. ``says`` is what should have come, ``came`` what did; left
@@ -77,10 +76,6 @@ class Check:
         else:
             self.deviations.append(Deviation(answer, says, came or answer.brief))
         return bool(holds)
-
-    def note(self, text: str) -> None:
-        """Something that is no fault, but worth knowing."""
-        self.notes[text] = None
 
     def shown(self) -> list[str]:
         """The deviations to report: one of each kind, then more of them, and their number."""

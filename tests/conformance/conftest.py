@@ -20,7 +20,6 @@ from tests.conformance.report import (  # noqa: F401
     area_of,
     host_of,
     pytest_runtest_makereport,
-    pytest_terminal_summary,
 )
 from tests.conformance.running import RunningHosts
 
@@ -75,10 +74,17 @@ def pytest_configure(config: pytest.Config) -> None:
     # Without the suite's other options, --base-url belongs to another project's tests: pytest found
     # this suite too late to register its options.
     if url and hasattr(config.option, "publish_to"):
-        # The report says each failure once, without our code's way to it.
-        config.option.tbstyle = "no"
-        config.option.reportchars = ""
+        config.option.reportchars = ""  # or each failure would be said twice
         config.stash[OUTSIDER] = find_outsider(config, url)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    outsider = config.stash.get(OUTSIDER, None)
+    if not outsider:
+        return []
+    host = outsider.host
+    lines = [f"{outsider.deployment.base_url}: level {host.level}, {outsider.level_reason}"]
+    return lines + [f"not tested: {name} ({reason})" for name, reason in host.lacks.items()]
 
 
 # Choice of tests for hosts

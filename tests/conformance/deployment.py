@@ -15,7 +15,6 @@ CAPABILITIES = {
     "langfuse": "Langfuse's SDKs can read prompts",
     "mcp": "MCP is spoken at /mcp",
     "publishing": "the publish service answers, if only that a token is missing",
-    "accounts": "the account settings answer, and the exchange of tokens for jobs of a CI",
     "token": "there is a token to publish with",
     "rate limit": "a limit of reads is in force, and may be used up",
 }

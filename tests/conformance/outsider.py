@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -19,9 +19,6 @@ class Outsider(NamedTuple):
 
     deployment: Deployment
     host: Host
-    hub: dict[str, Any]
-    repos_count: int
-    looked_at: int
     level_reason: str
 
 
@@ -60,7 +57,6 @@ def find_outsider(config: pytest.Config, url: str) -> Outsider:
         )  # fmt: skip
         with asking(deployment, say(config)) as client:
             catalogue = Catalogue(client)
-            looked_at = len(catalogue.repos)
             if not catalogue.has_langfuse:
                 lacks["langfuse"] = "not built with --langfuse"
             if not level:
@@ -68,7 +64,7 @@ def find_outsider(config: pytest.Config, url: str) -> Outsider:
     except (OperatorError, Unusable, NoAnswer) as error:
         raise pytest.UsageError(f"Cannot test {url}. {error}") from None
     host = Host(level, lambda _: contextlib.nullcontext(deployment), lacks)
-    return Outsider(deployment, host, catalogue.hub, len(catalogue.ids), looked_at, reason)
+    return Outsider(deployment, host, reason)
 
 
 def _find_level(client: Client, catalogue: Catalogue) -> tuple[str, str]:

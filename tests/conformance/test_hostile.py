@@ -52,7 +52,13 @@ ODD = [
     "/api/v1/hub.json/", "/api/v1/hub.json/x", "/api/v1/hub.json/..%2f..%2f..%2f..%2fcanary.txt",
     "/" + "a" * 5000, "/" + "a/" * 4000, "/" + "../" * 2000 + "etc/passwd", "/" + "%2e%2e%2f" * 800,
     "/api/v1/repos/" + "a" * 5000 + "/b.json", "/" + "%00" * 1000, "/?" + "a" * 7000,
-    "/index.html?/../../canary.txt", "/index.html?file=../canary.txt", "/index.html#/../canary.txt",
+    "/account/%2e%2e/%2e%2e/canary.txt", "/account/..%2f..%2fcanary.txt", "/account/..;/canary.txt",
+    "/account/..%2faccounts.sqlite3", "/account/login/..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "/account/%0d%0aX-Injected:%20yes", "/account//evil.example/", "/account/%5cevil.example/",
+    "/account/%00", "/account/%ff%fe", "/account/openid?next=//evil.example/", "/account/%",
+    "/account/openid/callback?code=x&state=x", "/account/" + "../" * 2000,
+    "/account/tokens/{7*7}/revoke", "/index.html?/../../canary.txt",
+    "/index.html?file=../canary.txt", "/index.html#/../canary.txt",
 ]  # fmt: skip
 
 

@@ -8,26 +8,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from builder.model.routes import PAGE_SIZE
 from builder.model.settings import Settings
 from tests.mcp.catalogue import hostile, hostile_site, sample
 from tests.mcp.wire import OTHER_ORIGIN, Wire, built_catalogue
 from tests.node import PROGRAMS
-from tests.support.catalogues import write_version
 from tests.support.servers import Server, clean_environment, sample_settings, serving
 
 __all__ = ["hostile", "hostile_site", "sample"]
 
 PROGRAM_SECONDS_MAX = 60
-MORE_PROMPTS = PAGE_SIZE + 10
-
-# A prompt of the sample catalogue, with variables and two versions.
-SQL_REVIEW = "mara-okafor/sql-review"
-
-# A prompt with files.
-TOOL = "ann/tool"
-TOOL_FILES = {"image.png": bytes(range(256)), "scripts/run.sh": "echo é\n".encode()}
-
 # Each of the hundreds of clients would read the certificates of all authorities, and needs none.
 ssl.create_default_context = functools.cache(ssl.create_default_context)
 
@@ -56,22 +45,10 @@ def run(tmp_path_factory: pytest.TempPathFactory, installed_tools: None) -> Run:
 
 
 @pytest.fixture(scope="session")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The sample catalogue and more than a page of other prompts, served without a rate limit."""
-    settings = sample_settings(tmp_path_factory.mktemp("hub"))
-    for number in range(MORE_PROMPTS):
-        write_version(
-            settings.content, "many", f"prompt-{number:03}", "1.0.0", "Say {{what}}.\n",
-            description="Says it.",
-        )  # fmt: skip
-    write_version(settings.content, *TOOL.split("/"), "1.0.0", "Run it.\n", TOOL_FILES)
-    with serving(settings) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def mcp_url(hub: Server) -> str:
-    return f"{hub.url}/mcp"
+def mcp_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """That of the sample catalogue, served without a rate limit."""
+    with serving(sample_settings(tmp_path_factory.mktemp("hub"))) as server:
+        yield f"{server.url}/mcp"
 
 
 @pytest.fixture(scope="module")

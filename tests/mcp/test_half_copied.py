@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -183,42 +182,6 @@ def test_a_site_that_is_not_there(fragile: Hub, instead: str):
         elif instead == "a file":
             out.unlink()
     assert before == [fragile.get(tool, **arguments) for _, tool, arguments in PARTS.values()]
-
-
-# The files that a query reads, by their place in the state's folder.
-QUERIED = {
-    "build.sqlite3": {"owner": "ann"},
-    "search/stamp": {"query": "story"},
-    "search/meta.json": {"query": "story"},
-    "search/*.idx": {"query": "story"},
-    "search/*.term": {"query": "story"},
-    "search/*.store": {"query": "story"},
-}
-
-
-@pytest.mark.parametrize("is_open", [True, False], ids=["open", "not-open"])
-@pytest.mark.parametrize("damage", [remove, cut, empty, garble, make_folder])
-@pytest.mark.parametrize("pattern", QUERIED)
-def test_a_damaged_state_is_reported_and_forgotten(
-    fragile: Hub, tmp_path: Path, pattern: str, damage: Damage, is_open: bool
-):
-    settings = fragile.settings._replace(state=f"{tmp_path}/state")
-    shutil.copytree(fragile.settings.state, settings.state)
-    for rest in ("-wal", "-shm"):
-        Path(settings.state, f"build.sqlite3{rest}").unlink(missing_ok=True)
-    expected = fragile.get("search_prompts", **QUERIED[pattern])
-    (found,) = glob(f"{settings.state}/{pattern}")
-    with hub_over(settings) as hub:
-        if is_open:
-            hub.get("search_prompts", **QUERIED[pattern])
-        with damaged(Path(found), damage):
-            result = hub.call("search_prompts", QUERIED[pattern])
-            # Open files may still be read.
-            assert result["isError"] or result["structuredContent"] == expected
-            assert result["isError"] or is_open
-            # Neither are files read by a query.
-            assert hub.get("get_prompt", id="ann/review")["version"] == "1.1.0"
-        assert hub.get("search_prompts", **QUERIED[pattern]) == expected
 
 
 def test_without_a_state_files_still_answer(fragile: Hub):

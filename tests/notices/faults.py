@@ -6,9 +6,7 @@ import random
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from urllib.parse import unquote_to_bytes
 
-from builder.model.service_urls import TRUSTED_URL, is_account_url
 from server.app import Scope
 from tests.conformance.sample import CANARY
 
@@ -106,16 +104,6 @@ NO_CORS = headers(access_control_allow_origin=None)
 FRAMED = edited("content-security-policy", lambda policy: policy.split("; frame")[0])
 
 
-class Cache:
-    """Keeps the first answer, and sends it to all clients."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, Reply] = {}
-
-    def __call__(self, scope: Scope, reply: Reply) -> Reply:
-        return self._kept.setdefault(scope["path"], reply)
-
-
 def echo_of_headers(scope: Scope, reply: Reply) -> Reply:
     lines = [b"%b: %b" % header for header in scope["headers"]]
     return all_of(status(200), body(lambda _: b"\r\n".join(lines)))(scope, reply)
@@ -123,10 +111,6 @@ def echo_of_headers(scope: Scope, reply: Reply) -> Reply:
 
 def redirect_to_its_path(scope: Scope, reply: Reply) -> Reply:
     return all_of(status(308), headers(location=scope["path"]))(scope, reply)
-
-
-def query_in_the_page(scope: Scope, reply: Reply) -> Reply:
-    return body(lambda reply: reply.body + unquote_to_bytes(scope["query_string"]))(scope, reply)
 
 
 # Conditions of a change
@@ -160,27 +144,11 @@ def media(start: str) -> When:
     return lambda _, reply: reply.headers.get("content-type", "").startswith(start)
 
 
-def is_account(scope: Scope, _: Reply) -> bool:
-    return is_account_url(scope["path"])
-
-
-def is_exchange(scope: Scope, _: Reply) -> bool:
-    return scope["path"] == TRUSTED_URL
-
-
 def both(*whens: When) -> When:
     return lambda scope, reply: all(when(scope, reply) for when in whens)
 
 
 # Changes of a request
-
-
-def without_cookies(scope: Scope) -> Scope:
-    return {**scope, "headers": [one for one in scope["headers"] if one[0] != b"cookie"]}
-
-
-def forms_as_links(scope: Scope) -> Scope:
-    return {**scope, "method": "GET"} if scope["method"] == "POST" else scope
 
 
 def without_query(scope: Scope) -> Scope:
@@ -242,34 +210,6 @@ READS = {
 # Those of a host that is more than files.
 SERVICE = {
     "no-words": Fault("search", "came     meta ListMeta", request=for_one_word),
-    "no-account": Fault(
-        "account settings", "expected status 200",
-        all_of(status(404), SORRY, headers(set_cookie=None)), is_account,
-    ),
-    "account-cors": Fault("account settings", "expected no Access-Control-Allow-Origin",
-                          headers(access_control_allow_origin="*"), is_account),
-    "account-script": Fault(
-        "account settings", "expected Set-Cookie with httponly, samesite=lax, secure",
-        edited("set-cookie", lambda cookie: cookie.replace("HttpOnly; ", "")), is_account,
-    ),
-    "account-shared": Fault("account settings", "expected cookies of one's own", Cache(),
-                            both(is_account, asked_by("GET"))),
-    "account-forms": Fault("account forms", "expected status 400", status(303),
-                           both(is_account, answered(400))),
-    "account-links": Fault("account forms", "expected status 400", request=forms_as_links),
-    "account-cookies": Fault("account forms", "expected status 401 or 422",
-                             request=without_cookies),
-    "account-leak": Fault("account paths", "expected nothing from outside", LEAKED,
-                          both(is_account, answered(404))),
-    "account-echo": Fault("account paths", "expected nothing of the query as markup",
-                          query_in_the_page, is_account),
-    "exchange-for-all": Fault(
-        "trusted publishing", "expected 401 invalid_token",
-        all_of(status(200), body(lambda _: b'{"data":{"token":"hub_x"}}')),
-        both(is_exchange, answered(401)),
-    ),
-    "exchange-html": Fault("trusted publishing", "in the error envelope", SORRY,
-                           both(is_exchange, refused)),
 }  # fmt: skip
 
 FAULTS = READS | SERVICE

@@ -82,7 +82,14 @@ def test_gzip_is_the_same_each_time(live: Server) -> None:
     assert json.loads(gzip.decompress(targets[2].body))["meta"]["q"] == "review"
 
 
-# Errors
+@pytest.mark.parametrize("path", ["/account/login", "/account/tokens", "/account/nothing"])
+def test_no_other_site_and_no_cache_gets_the_account_pages(live: Server, path: str) -> None:
+    headers = {"Origin": "https://elsewhere.example", "Accept-Encoding": "gzip"}
+    answer = live.request("GET", path, headers=headers, allow_redirects=False)
+    shared = [name for name in answer.headers if name.lower().startswith("access-control-")]
+    assert not shared and "no-store" in answer.headers["Cache-Control"]
+    # How well a page packs would tell of the secrets in it.
+    assert "Content-Encoding" not in answer.headers
 
 
 # Hostile requests
