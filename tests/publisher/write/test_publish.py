@@ -56,18 +56,6 @@ def test_the_record_is_for_people_too(tmp_path: Path):
     assert tuple(record["variables"][0]) == records.Variable.__struct_fields__
 
 
-def test_the_record_says_where_front_matter_ends(tmp_path: Path):
-    front = "---\r\ntitle: Grüße\r\n---\r\n"
-    put(tmp_path, f"{front}Tell {{{{what}}}}.")
-    put(tmp_path, "No front matter.")
-    folder = tmp_path / "ann" / "story"
-    sizes = [
-        json.loads((folder / f"{version}.json").read_bytes())["front_matter_bytes"]
-        for version in acts.versions_of(tmp_path)
-    ]
-    assert sizes == [len(front.encode()), 0]
-
-
 def test_what_was_published_before_that_was_recorded_is_still_the_same(tmp_path: Path):
     text = "---\ntitle: Grüße\n---\nTell {{what}}."
     put(tmp_path, text)
@@ -100,11 +88,6 @@ def test_what_has_a_reserved_name_is_published_on(tmp_path: Path):
     assert done.version == "1.0.1" and put(tmp_path, "One.", "con/story").version == "1.0.0"
     assert acts.refusal(put, tmp_path, "Three.", "con/nul", tags=["aux"]).code == "name_reserved"
     assert acts.refusal(put, tmp_path, "One.", "con/lpt3").code == "name_reserved"
-
-
-def test_a_reserved_tag_of_the_front_matter_is_left_out_with_a_warning(tmp_path: Path):
-    done = put(tmp_path, "---\ntags: [nul, fun]\n---\nText.")
-    assert "Ignored tag 'nul': Windows has no files of that name." in done.warnings[0]
 
 
 @pytest.mark.parametrize("bump", ["patch", "minor", "major"])

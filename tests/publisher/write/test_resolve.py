@@ -160,6 +160,7 @@ def test_inherited_and_not_in_the_text_is_dropped():
         (f"description: {'x' * 2001}", "'description'"),
         ("tags: {a: b}", "'tags'"),
         ("tags: [C++]", "'C++'"),
+        ("tags: [nul]", "tag 'nul': Windows has no files of that name."),
         ("license: [5]", "'license'"),
         ("parameters: {a: .inf}", "'parameters': JSON has no number .inf"),
         ("variables: {a: {type: number, default: .nan}}", "'a': JSON has no number .nan"),
