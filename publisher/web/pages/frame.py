@@ -473,8 +473,11 @@ def site_page(settings: Settings, target: str) -> str | None:
 
 
 def stripped(text: str | None) -> str:
-    """Returns the text of a field without the white space at its ends; a filter of fields."""
-    return (text or "").strip()
+    """Returns the text of a field without the white space at its ends; a filter of fields.
+
+    A browser sends a line break as two characters.
+    """
+    return (text or "").replace("\r\n", "\n").strip()
 
 
 @contextlib.contextmanager

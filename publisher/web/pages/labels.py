@@ -13,7 +13,7 @@ from builder.model import names
 from builder.model.answers import LabelMove
 from builder.render.chart import rank
 from publisher.accounts.rights import ProtectedLabels
-from publisher.web.pages.frame import Frame, errors_shown
+from publisher.web.pages.frame import Frame, errors_shown, stripped
 from publisher.web.pages.release import Waiting, board_path, waiting_in
 from publisher.web.pages.repos import (
     OFFERED_MAX,
@@ -33,7 +33,9 @@ class ProtectForm(FlaskForm):
     repo = StringField(
         "Prompt name", id="protect-repo", description="It may be new. Empty: all your prompts."
     )
-    label = StringField("Label", [DataRequired("Enter the label.")], id="protect-label")
+    label = StringField(
+        "Label", [DataRequired("Enter the label.")], filters=[stripped], id="protect-label"
+    )
 
 
 class _Row(NamedTuple):
@@ -70,7 +72,7 @@ def protect(frame: Frame, person: str, *, is_on: bool) -> Response:
     owner = frame.chosen(person, "protect labels").owner
     form = ProtectForm()
     if form.validate_on_submit():
-        repo, label = repo_in(form.repo.data, owner), form.label.data.strip()
+        repo, label = repo_in(form.repo.data, owner), form.label.data
         with errors_shown(form, form.label):
             protected = ProtectedLabels(frame.service.database)
             protected.set(owner, repo, label, is_on)

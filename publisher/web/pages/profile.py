@@ -7,7 +7,7 @@ from wtforms import StringField, TextAreaField, URLField
 from wtforms.validators import DataRequired, Length
 
 from publisher.accounts.tokens import format_time
-from publisher.web.pages.frame import Frame, errors_shown
+from publisher.web.pages.frame import Frame, errors_shown, stripped
 from publisher.web.pages.repos import repos_of, why_late
 from publisher.write.profile import chars_max, parse_profile, read_profile, write_profile
 
@@ -21,8 +21,7 @@ class ProfileForm(FlaskForm):
     bio = TextAreaField(
         "About you",
         [Length(max=chars_max("bio"))],
-        # Browsers send line ends as CR LF.
-        filters=[lambda text: text and text.replace("\r\n", "\n")],
+        filters=[stripped],
         description=f"Up to {chars_max('bio'):,} characters of plain text.",
     )
     url = URLField(
@@ -43,7 +42,7 @@ def profile(frame: Frame, person: str) -> Response:
         accounts = frame.service.accounts
         joined_at = stored.joined_at if stored else format_time(accounts.created_at(owner))
         kind = "team" if accounts.is_team(owner) else UNSET
-        given = (form.name.data, form.bio.data or "", form.url.data or "")
+        given = (form.name.data, form.bio.data, form.url.data or "")
         with errors_shown(form, form.name):
             write_profile(frame.service.store, owner, parse_profile(*given, joined_at, kind))
             return frame.redirect(frame.owned("/profile"), _publish(frame, owner))

@@ -14,7 +14,7 @@ from builder.model.plural import day
 from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
 from builder.store import content
-from publisher.web.pages.frame import Frame, errors_shown
+from publisher.web.pages.frame import Frame, errors_shown, stripped
 from publisher.web.pages.repos import OFFERED_MAX, why_late
 from publisher.write.drafts import make_change
 from publisher.write.withdraw import Withdrawn, preview, withdraw
@@ -32,26 +32,30 @@ class WithdrawForm(FlaskForm):
     version = StringField(
         "What to withdraw",
         [DataRequired("Choose a version, or the whole prompt.")],
+        filters=[stripped],
         description=f"A version such as 1.2.0, or {WHOLE}: the whole prompt.",
     )
     reason = SelectField("Reason", choices=[*_REASONS.items()])
     move_labels = StringField(
         "Move its labels to",
+        filters=[stripped],
         description="A version that stays, such as 1.1.0. Otherwise, its labels name no version, "
         "and programs that read them fail.",
     )
     note = TextAreaField(
-        "Note", description="For readers: what they should do now. Do not repeat what you withdraw."
+        "Note",
+        filters=[stripped],
+        description="For readers: what they should do now. Do not repeat what you withdraw.",
     )
 
 
 class ConfirmForm(FlaskForm):
     """The fields of the first form, and ``seen``: the consequences that the page showed."""
 
-    version = HiddenField()
+    version = HiddenField(filters=[stripped])
     reason = HiddenField(validators=[DataRequired()])
-    move_labels = HiddenField()
-    note = HiddenField()
+    move_labels = HiddenField(filters=[stripped])
+    note = HiddenField(filters=[stripped])
     seen = HiddenField()
 
 
@@ -68,10 +72,9 @@ def choose(frame: Frame, person: str, whose: str, name: str) -> Response:
     names.check_repo(name)
     form = WithdrawForm(version=request.args.get("version", "") if request.method == "GET" else "")
     if form.validate_on_submit():
-        version = (form.version.data or "").strip()
         with errors_shown(form, form.version):
             draft = _draft(form)
-            version = "" if version == WHOLE else version
+            version = "" if form.version.data == WHOLE else form.version.data
             return _review(frame, _preview(frame, owner, name, version, draft), draft)
     return _show(frame, owner, name, form)
 
@@ -80,27 +83,22 @@ def confirm(frame: Frame, person: str, whose: str, name: str) -> Response:
     """Withdraws it, if the consequences are still those that the owner has seen."""
     actor = frame.act(person, whose, _WHAT)
     names.check_repo(name)
-    owner = whose
     form = ConfirmForm()
-    version = form.version.data or ""
     draft = _draft(form)
-    planned = _preview(frame, owner, name, version, draft)
+    planned = _preview(frame, whose, name, form.version.data, draft)
     if not form.validate() or form.seen.data != _consequences(planned):
         return _review(frame, planned, draft, has_changed=True)
     g.publication = "withdrawal"
-    done = withdraw(frame.service.store, owner, name, version or None, draft, by=actor.name)
+    version = form.version.data or None
+    done = withdraw(frame.service.store, whose, name, version, draft, by=actor.name)
     frame.service.note_change(actor, "withdrawn", done)
-    return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(frame, done))
+    return frame.redirect(f"/prompts/{whose}/{name}/withdraw", _tell(frame, done))
 
 
 def _draft(form: FlaskForm) -> WithdrawalDraft:
-    # A browser sends a line break as two characters.
-    note = (form.note.data or "").replace("\r\n", "\n").strip()
-    target = (form.move_labels.data or "").strip()
-    return make_change(
-        WithdrawalDraft,
-        {"reason": form.reason.data, "note": note} | ({"move_labels": target} if target else {}),
-    )
+    fields = {"reason": form.reason.data, "note": form.note.data}
+    target = form.move_labels.data
+    return make_change(WithdrawalDraft, fields | ({"move_labels": target} if target else {}))
 
 
 def _preview(
@@ -124,10 +122,8 @@ def _tell(frame: Frame, done: Withdrawn) -> str:
         message = f"{done.what} is withdrawn."
     late = why_late(frame.service.rebuilder, done.owner, done.name)
     if late:
-        return (
-            f"{message} It is deleted, but still on the site: {late} It is taken off as soon "
-            "as possible."
-        )
+        still = f"It is deleted, but still on the site: {late} It is taken off as soon as possible."
+        return f"{message} {still}"
     labels = "" if done.unchanged else done.about_labels
     return f"{message} It is deleted and off the site. {labels}".rstrip()
 
@@ -160,7 +156,7 @@ def _show(frame: Frame, owner: str, name: str, form: WithdrawForm) -> Response:
     offered = [str(version) for version in listing.versions[: -OFFERED_MAX - 1 : -1]]
     choices = [("", "Choose…"), *((one, one) for one in offered), (WHOLE, "The whole prompt")]
     is_all = len(offered) == len(listing.versions)
-    has_choice = is_all and (form.version.data or "") in dict(choices)
+    has_choice = is_all and form.version.data in dict(choices)
     if has_choice:
         form.version.description = ""
     return frame.render(
