@@ -143,15 +143,6 @@ class Events:
         )
         return bool(found)
 
-    def latest(self, owner: str, count: int) -> list[Event]:
-        """Returns at most ``count`` events of an owner, the newest first."""
-        rows = self._database.execute(
-            f"SELECT {', '.join(Event._fields)} FROM event WHERE owner = ? "
-            "ORDER BY id DESC LIMIT ?",
-            (owner, count),
-        )
-        return [Event(*row) for row in rows]
-
     def page(
         self, owner: str, count: int, before: int | None = None
     ) -> tuple[list[Line], int | None]:

@@ -25,6 +25,7 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import Entered, TrustedPublishers
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from tests.support.catalogues import settings_in
+from tests.support.events import latest
 from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres
 from tests.support.servers import Process, Server, clean_environment, serve_command
 
@@ -151,9 +152,9 @@ def test_moving_from_the_state_folder(url: str, small: Settings):
         assert SavedDrafts(database).of("ann") == [draft._replace(title="A \ufffd title")]
         assert Sessions(database).find("secret of ann")
         with Database(small.state) as old:
-            assert Events(database).latest("ann", 99) == Events(old).latest("ann", 99)
+            assert latest(database, "ann", 99) == latest(old, "ann", 99)
         Events(database).note("ann", "signed_in", address="192.0.2.9")
-        assert Events(database).latest("ann", 1)[0].address == "192.0.2.9"
+        assert latest(database, "ann", 1)[0].address == "192.0.2.9"
     assert "Copied and verified" in hubctl(*copy).stderr  # which changes nothing
 
 

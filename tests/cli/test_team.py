@@ -12,6 +12,7 @@ from publisher.accounts.events import Events
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.tokens import Accounts
 from tests.cli.command import run
+from tests.support.events import latest
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_the_activity_has_what_the_operators_shell_changed(folder: Path):
     ):
         assert run(*line.split()).exit_code == 0, line
     with Database("var") as database:
-        events = {who: Events(database).latest(who, 99) for who in ("support", "bob", "dan")}
+        events = {who: latest(database, who, 99) for who in ("support", "bob", "dan")}
         assert not Accounts(database).is_known("stranger")
     assert {(one.author, one.address) for each in events.values() for one in each} == {("", "")}
     assert [(one.kind, one.note) for one in reversed(events["support"])] == [

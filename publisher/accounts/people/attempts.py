@@ -31,17 +31,11 @@ SIGNUP_LIMIT = 10
 class Attempts:
     """Counts sign-ins and sign-ups, each limit in a window."""
 
-    def __init__(
-        self,
-        visitor_limit: int = VISITOR_LIMIT,
-        account_limit: int = ACCOUNT_LIMIT,
-        address_limit: int = ADDRESS_LIMIT,
-        signup_limit: int = SIGNUP_LIMIT,
-    ) -> None:
-        self._visitors = Throttle(visitor_limit, "sign-in", WINDOW_MINUTES)
-        self._accounts = Throttle(account_limit, "sign-in", WINDOW_MINUTES)
-        self._addresses = Throttle(address_limit, "sign-in", WINDOW_MINUTES)
-        self._signups = Throttle(signup_limit, "sign-in", SIGNUP_WINDOW_MINUTES)
+    def __init__(self) -> None:
+        self._visitors = Throttle(VISITOR_LIMIT, "sign-in", WINDOW_MINUTES)
+        self._accounts = Throttle(ACCOUNT_LIMIT, "sign-in", WINDOW_MINUTES)
+        self._addresses = Throttle(ADDRESS_LIMIT, "sign-in", WINDOW_MINUTES)
+        self._signups = Throttle(SIGNUP_LIMIT, "sign-in", SIGNUP_WINDOW_MINUTES)
 
     def take(self, handle: str, address: str) -> int:
         """Counts a sign-in, before the password is checked, so that concurrent ones count too.

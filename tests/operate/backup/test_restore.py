@@ -17,12 +17,12 @@ from builder.store.content import check_folder
 from builder.store.privacy import MARK
 from operate.backup import archive
 from operate.backup.take import DATABASES, STREAM
-from publisher.accounts.events import Events
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
 from tests.operate.backup.conftest import SECRET, Hub, killings
 from tests.support.catalogues import read_tree
+from tests.support.events import latest
 
 
 def all_of(hub: Hub) -> dict[str, bytes]:
@@ -76,7 +76,7 @@ def test_nobody_gets_in_who_may_not_any_more(hub: Hub, other: Hub, tar: Path) ->
             Accounts(database).authenticate(text)
         with pytest.raises(RequestError):
             Invitations(database).look(invitation)
-        kinds = [(row.kind, row.note[:2]) for row in Events(database).latest("ann", 3)]
+        kinds = [(row.kind, row.note[:2]) for row in latest(database, "ann", 3)]
         assert ("restored", "20") in kinds
 
 

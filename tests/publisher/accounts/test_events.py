@@ -15,6 +15,7 @@ from publisher.accounts.events import (
     Line,
 )
 from publisher.accounts.tokens import Accounts
+from tests.support.events import latest
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)
 HOME, ELSEWHERE = "198.51.100.7", "203.0.113.66"
@@ -37,7 +38,7 @@ def events(database: Database) -> Events:
 
 
 def addresses(events: Events, owner: str = "ann") -> list[str]:
-    return [event.address for event in events.latest(owner, ALL)]
+    return [event.address for event in latest(events._database, owner, ALL)]
 
 
 def test_who_comes_often_pushes_out_nobody_else(events: Events):
@@ -45,7 +46,7 @@ def test_who_comes_often_pushes_out_nobody_else(events: Events):
     events.note("ann", "signed_in", address=HOME, note="the first", now=NOW)
     for number in range(KEPT_ALIKE_MAX * 2):
         events.note("ann", "signed_in", address=HOME, note=f"{number}", now=NOW)
-    kept = events.latest("ann", ALL)
+    kept = latest(events._database, "ann", ALL)
     assert len(kept) == KEPT_ALIKE_MAX and kept[-1].address == ELSEWHERE
     assert kept[0].note == str(KEPT_ALIKE_MAX * 2 - 1)
     assert "the first" not in [event.note for event in kept]
@@ -63,7 +64,7 @@ def test_endless_addresses_do_not_fill_the_disk(events: Events):
             "ann", "sign_in_failed", address=f"10.0.{number // 250}.{number % 250}", now=NOW
         )
         events.note("ann", "token_made", subject=f"{number}", now=NOW)
-    kinds = [event.kind for event in events.latest("ann", ALL)]
+    kinds = [event.kind for event in latest(events._database, "ann", ALL)]
     assert kinds.count("sign_in_failed") == KEPT_ALIKE_MAX
     assert kinds.count("token_made") == KEPT_ALIKE_MAX + 50, "each is about another"
     assert kinds[-1] == "signed_in" and addresses(events, "bob") == [ELSEWHERE]
@@ -74,9 +75,9 @@ def test_half_a_year(events: Events):
     events.note("ann", "invited", now=NOW)
     last = NOW + timedelta(seconds=EVENT_SECONDS)
     events.note("ann", "signed_in", now=last)
-    assert len(events.latest("ann", ALL)) == 2
+    assert len(latest(events._database, "ann", ALL)) == 2
     events.note("ann", "signed_in", now=last + timedelta(seconds=1))
-    assert [event.kind for event in events.latest("ann", ALL)] == ["signed_in"] * 2
+    assert [event.kind for event in latest(events._database, "ann", ALL)] == ["signed_in"] * 2
 
 
 def pages(events: Events, count: int) -> list[list[Line]]:

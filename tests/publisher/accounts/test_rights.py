@@ -6,11 +6,11 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.database import Database
-from publisher.accounts.events import Events
 from publisher.accounts.rights import PROTECTED_MAX, ProtectedLabels
 from publisher.accounts.token import RIGHTS, Grant, Token
 from publisher.accounts.tokens import Accounts
 from tests.support.actors import holder, rights_of
+from tests.support.events import latest
 from tests.support.postgres import only_sqlite
 
 
@@ -119,7 +119,7 @@ def test_protected_labels(database: Database, accounts: Accounts, repo: str):
     assert labels.set("ann", repo, "production", False)
     assert not labels.set("ann", repo, "production", False)
     assert not refusal(accounts, broad, "production")
-    kinds = [event.kind for event in Events(database).latest("ann", 2)]
+    kinds = [event.kind for event in latest(database, "ann", 2)]
     assert kinds == ["label_unprotected", "label_protected"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.database import Database
-from publisher.accounts.events import Events, written_by
+from publisher.accounts.events import written_by
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
@@ -16,6 +16,7 @@ from publisher.accounts.rights import ProtectedLabels, Rights
 from publisher.accounts.teams import LINK_SECONDS, LINKS_MAX, Teams
 from publisher.accounts.token import Grant
 from publisher.accounts.tokens import Accounts
+from tests.support.events import latest
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -322,14 +323,14 @@ def test_everything_ends_in_one_step(database: Database, teams: Teams):
     assert not accounts.is_operator("ann") and not Passwords(database).has("ann")
     locks.unlock(database, "ann", NOW)
     assert code_of(accounts.authenticate, text, NOW) == "invalid_token"
-    authors = {one.author for one in Events(database).latest("ann", 99) if one.kind == "locked"}
+    authors = {one.author for one in latest(database, "ann", 99) if one.kind == "locked"}
     assert authors == {"eve"}
 
 
 def test_the_activity_names_who_did_it(database: Database, teams: Teams):
     with written_by("ann"):
         teams.put("support", "eve", "writer", by="ann", now=NOW)
-    found = [(one.kind, one.author, one.note) for one in Events(database).latest("support", 9)]
+    found = [(one.kind, one.author, one.note) for one in latest(database, "support", 9)]
     assert found == [
         ("member_added", "ann", "eve as writer"),
         ("member_added", "", "bob as writer"),

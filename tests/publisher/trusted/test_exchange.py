@@ -12,7 +12,6 @@ import pytest
 
 from builder.model.errors import RequestError
 from publisher.accounts.database import Database
-from publisher.accounts.events import Events
 from publisher.accounts.token import Token
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.id_tokens import LEEWAY_SECONDS, KeyRing, verify
@@ -20,6 +19,7 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import Entered, TrustedPublishers, exchange
 from tests.support.actors import holder, rights_of
 from tests.support.catalogues import BASE_URL
+from tests.support.events import latest
 from tests.support.issuer import TestIssuer, claims_of, issuer
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)
@@ -101,7 +101,7 @@ def test_a_job_of_github_gets_a_token(hub: Hub):
     assert caught.value.code == "insufficient_scope"
     (used,) = hub.publishers.of("ann")
     assert (used.project_id, used.used_at) == ("74", AT)
-    event = Events(hub.database).latest("ann", 1)[0]
+    event = latest(hub.database, "ann", 1)[0]
     assert (event.kind, event.subject, event.address) == ("publisher_used", publisher, "192.0.2.1")
     assert event.note == "github octo/prompts publish.yml on refs/heads/main run 1234567890"
     assert hub.accounts.tokens("ann") == []  # it is no personal one
@@ -113,7 +113,7 @@ def test_a_job_of_gitlab_gets_a_token(hub: Hub):
     assert (token.owner, token.repos) == ("ann", ())
     _, token = hub.exchange(hub.live.gitlab_token(now=AT), "ann/any")
     assert token.repos == ("any",)
-    assert Events(hub.database).latest("ann", 1)[0].note == (
+    assert latest(hub.database, "ann", 1)[0].note == (
         "gitlab acme/team/prompts .gitlab-ci.yml on refs/heads/main "
         f"{hub.live.url}/acme/team/prompts/-/jobs/302"
     )
@@ -181,7 +181,7 @@ def test_a_branch_that_is_wanted(hub: Hub, kind: str, claims: dict[str, str | No
     hub.trust("bob")
     add("bob", hub.gitlab, Entered("acme/team/prompts", "", "review"), now=NOW)
     assert hub.exchange(of_branch(hub, kind, **claims), "bob/review")
-    assert message.strip(",") in Events(hub.database).latest("bob", 1)[0].note
+    assert message.strip(",") in latest(hub.database, "bob", 1)[0].note
 
 
 def test_for_all_repos_those_that_trust_the_job_are_meant(hub: Hub):

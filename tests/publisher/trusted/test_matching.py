@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 
 from publisher.accounts.database import Database
-from publisher.accounts.events import Event, Events
+from publisher.accounts.events import Event
 from publisher.trusted.publishers import Entered, TrustedPublishers
 from tests.publisher.trusted.conftest import GITHUB, GITLAB, JOB, NOW, NOW_SECONDS
+from tests.support.events import latest
 
 
 def test_a_job_that_matches(publishers: TrustedPublishers):
@@ -78,7 +79,7 @@ def test_a_use_ties_the_name_to_the_project(database: Database, publishers: Trus
     assert publishers.of("ann") == [used]
     assert publishers.matching(JOB) == [used]
     assert publishers.matching(JOB._replace(project_id="75")) == []
-    assert Events(database).latest("ann", 1) == [
+    assert latest(database, "ann", 1) == [
         Event(
             NOW_SECONDS + 60, "publisher_used", added.id, "192.0.2.1",
             "github octo/prompts publish.yml on refs/heads/main run 1",

@@ -4,7 +4,7 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.database import Database
-from publisher.accounts.events import Event, Events
+from publisher.accounts.events import Event
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import (
@@ -14,6 +14,7 @@ from publisher.trusted.publishers import (
     TrustedPublishers,
 )
 from tests.publisher.trusted.conftest import GITHUB, GITLAB, JOB, NOW, NOW_SECONDS
+from tests.support.events import latest
 from tests.support.postgres import only_sqlite
 
 
@@ -45,7 +46,7 @@ def test_a_new_publisher(database: Database, publishers: TrustedPublishers):
     )  # fmt: skip
     assert publishers.of("ann") == [added]
     assert publishers.of("bob") == []
-    assert Events(database).latest("ann", 9) == [
+    assert latest(database, "ann", 9) == [
         Event(
             NOW_SECONDS, "publisher_added", added.id, "192.0.2.1",
             "octo/prompts Publish.yml branch Main environment prod for ann/review",
@@ -153,7 +154,7 @@ def test_all_that_is_wrong_is_reported_at_once(database: Database, publishers: T
     faults = wrong_fields(publishers, "ann", GITHUB, Entered("o/p", "a.yml", "Review"))
     assert "Use 'review'" in faults["repo"]
     assert publishers.of("ann") == []
-    assert Events(database).latest("ann", 9) == []
+    assert latest(database, "ann", 9) == []
 
 
 def test_twice_the_same(publishers: TrustedPublishers):
@@ -219,7 +220,7 @@ def test_removal(database: Database, publishers: TrustedPublishers):
     other = publishers.add("ann", GITHUB, Entered("octo/prompts", "b.yml"), now=NOW)
     assert publishers.remove("ann", one.id, now=NOW) == one
     assert publishers.of("ann") == [other]
-    assert Events(database).latest("ann", 1) == [
+    assert latest(database, "ann", 1) == [
         Event(
             NOW_SECONDS, "publisher_removed", one.id, "192.0.2.1", "octo/prompts a.yml for ann/*"
         )

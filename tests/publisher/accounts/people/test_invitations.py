@@ -10,7 +10,6 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.database import Database
-from publisher.accounts.events import Events
 from publisher.accounts.owners import ways_to_sign_in
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import (
@@ -23,6 +22,7 @@ from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
+from tests.support.events import latest
 from tests.support.postgres import only_sqlite
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
@@ -44,7 +44,7 @@ def refusal(call: Callable, *args: object, **options: object) -> RequestError:
 
 
 def kinds(database: Database, owner: str = "ann") -> list[str]:
-    return [event.kind for event in reversed(Events(database).latest(owner, 99))]
+    return [event.kind for event in reversed(latest(database, owner, 99))]
 
 
 def accept(invitations: Invitations, code: str, password: str = GOOD, now: datetime = NOW) -> str:
@@ -100,7 +100,7 @@ def test_an_invitation_makes_an_owner(database: Database, invitations: Invitatio
     assert accept(invitations, code) == "ann"
     assert Passwords(database).verify("ann", GOOD)
     assert kinds(database) == ["invited", "password_set"]
-    noted = Events(database).latest("ann", 1)[0]
+    noted = latest(database, "ann", 1)[0]
     assert (noted.address, noted.at) == (HOME, NOW_SECONDS)
 
 
@@ -263,7 +263,7 @@ def test_identities(database: Database):
     assert error.code == "validation_failed" and "another account" in str(error)
     assert "ann" not in str(error)
     assert kinds(database) == ["identity_added"] * 2
-    event = Events(database).latest("ann", 1)[0]
+    event = latest(database, "ann", 1)[0]
     assert (event.subject, event.note, event.address) == (SUBJECT, "https://other.example", HOME)
 
 

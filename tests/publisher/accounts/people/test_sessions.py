@@ -8,7 +8,6 @@ import pytest
 
 from builder.model.errors import RequestError
 from publisher.accounts.database import Database
-from publisher.accounts.events import Events
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.sessions import (
     IDLE_SECONDS,
@@ -19,6 +18,7 @@ from publisher.accounts.people.sessions import (
     Sessions,
 )
 from publisher.accounts.tokens import Accounts
+from tests.support.events import latest
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815
@@ -59,7 +59,7 @@ def test_a_session(database: Database, sessions: Sessions):
     assert sessions.of("bob", NOW) == []
     for wrong in ("S", "S11", "s1", "", public, "\udcff", "\0"):
         assert sessions.find(wrong, NOW) is None
-    (event,) = Events(database).latest("ann", 9)
+    (event,) = latest(database, "ann", 9)
     assert event == (NOW_SECONDS, "signed_in", "", HOME, AGENT, "")
 
 
@@ -72,7 +72,7 @@ def test_names_that_browsers_give_themselves(
 ):
     sessions.begin("ann", "S1", address=HOME, agent=agent, now=NOW)
     assert [session.agent for session in sessions.of("ann", NOW)] == [kept]
-    assert [event.note for event in Events(database).latest("ann", 9)] == [kept]
+    assert [event.note for event in latest(database, "ann", 9)] == [kept]
 
 
 def test_a_session_that_is_not_used_ends(sessions: Sessions):
@@ -164,7 +164,7 @@ def test_sign_out_everywhere(database: Database, sessions: Sessions):
     sessions.end_all("ann", but="B1", now=NOW)
     sessions.end_all("ann", note=True, now=NOW)
     assert secrets_found(sessions, "S2", "B1") == ["B1"]
-    noted = [event for event in Events(database).latest("ann", 9) if event.kind != "signed_in"]
+    noted = [event for event in latest(database, "ann", 9) if event.kind != "signed_in"]
     assert [(event.kind, event.address) for event in noted] == [
         ("signed_out_everywhere", HOME), ("signed_out_everywhere", HOME),
     ]  # fmt: skip

@@ -9,12 +9,12 @@ import pytest
 from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
-from publisher.accounts.events import Events
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.signup import sign_up, sign_up_identity
 from publisher.accounts.tokens import Accounts
 from tests.publisher.accounts.test_sizes import whole_tables
+from tests.support.events import latest
 from tests.support.postgres import only_sqlite
 
 HOME, GOOD = "198.51.100.7", "violet otter lamp 7"
@@ -60,7 +60,7 @@ def folder(hub: Hub) -> str:
 def test_sign_up(hub: Hub):
     hub.take("newcomer")
     assert Passwords(hub.database).verify("newcomer", GOOD)
-    (event,) = Events(hub.database).latest("newcomer", 9)
+    (event,) = latest(hub.database, "newcomer", 9)
     assert (event.kind, event.address) == ("signed_up", HOME)
 
 
@@ -68,7 +68,7 @@ def test_sign_up_with_an_identity(hub: Hub):
     hub.take_by_identity("newcomer")
     assert Identities(hub.database).find(ISSUER, SUBJECT) == "newcomer"
     assert not Passwords(hub.database).has("newcomer")
-    events = Events(hub.database).latest("newcomer", 9)
+    events = latest(hub.database, "newcomer", 9)
     assert [event.kind for event in events] == ["identity_added", "signed_up"]
     before = hub.rows()
     with pytest.raises(RequestError, match="another account"):

@@ -3,7 +3,6 @@
 import re
 
 from publisher.accounts.database import Database
-from publisher.accounts.events import Events
 from publisher.accounts.people.attempts import VISITOR_LIMIT
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
@@ -11,6 +10,7 @@ from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.tokens import LOCKED, Accounts
 from tests.publisher.web.pages.conftest import PASSWORD, People
 from tests.publisher.web.pages.test_sign_in import OTHER_PASSWORD, sign_in
+from tests.support.events import latest
 from tests.support.servers import wait_until
 
 
@@ -37,8 +37,7 @@ def test_a_known_handle_is_answered_as_soon_as_an_unknown_one(people: People):
     member, visitor = people.member(), people.visitor()
     visitor.get("/account/login")
     with Database(people.settings.state) as database:
-        events = Events(database)
-        before = len(events.latest(member.handle, 9))
+        before = len(latest(database, member.handle, 9))
         # Until it ends no other connection can write: attempts are refused after a while.
         database.execute("BEGIN IMMEDIATE")
         try:
@@ -47,7 +46,7 @@ def test_a_known_handle_is_answered_as_soon_as_an_unknown_one(people: People):
                 assert page.status == 422 and "Wrong handle or password" in page.words
         finally:
             database.execute("ROLLBACK")
-        wait_until(lambda: len(events.latest(member.handle, 9)) == before + 1, "the event")
+        wait_until(lambda: len(latest(database, member.handle, 9)) == before + 1, "the event")
 
 
 def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: People):

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from publisher.accounts.database import Database
-from publisher.accounts.events import Events
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.teams import Teams
 from publisher.accounts.tokens import Accounts
 from tests.publisher.web.pages.conftest import PASSWORD, People, Visitor
+from tests.support.events import latest
 
 PEOPLE = "/account/people"
 
@@ -104,8 +104,8 @@ def test_lock_unlock_and_end(people: People, chief: Visitor) -> None:
     assert "Signs in with nothing Sessions 0" in words and "laptop" not in words
     with Database(people.settings.state) as database:
         assert not Sessions(database).of(whom.handle)
-        latest = Events(database).latest(whom.handle, 1)
-        assert [(one.kind, one.author) for one in latest] == [("access_ended", chief.handle)]
+        found = latest(database, whom.handle, 1)
+        assert [(one.kind, one.author) for one in found] == [("access_ended", chief.handle)]
     logged = map(json.loads, re.findall(r"^{.*}$", people.server.process.text, re.MULTILINE))
     actions = [
         (line["action"], line["account"])

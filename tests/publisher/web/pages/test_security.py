@@ -20,6 +20,7 @@ from publisher.web.pages.activity import EVENTS_SHOWN, tell
 from publisher.web.pages.frame import CHANGE_LIMIT
 from tests.publisher.web.pages.conftest import PASSWORD, Page, People, Visitor
 from tests.publisher.web.pages.test_sign_in import post, sign_in, while_a_password_is_verified
+from tests.support.events import latest
 from tests.support.hubs import MakeHub
 from tests.support.servers import wait_until
 
@@ -43,7 +44,7 @@ def cookie_of(visitor: Visitor) -> str:
 
 def kinds_of(people: People, owner: str) -> list[str]:
     with Database(people.settings.state) as database:
-        return [event.kind for event in Events(database).latest(owner, 1000)]
+        return [event.kind for event in latest(database, owner, 1000)]
 
 
 def test_where_one_is_signed_in(people: People, owner: Visitor) -> None:
