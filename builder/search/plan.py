@@ -120,8 +120,8 @@ class Vocabulary(Protocol):
     def holders(self, target: Target) -> int:
         """The number of repos with a target."""
 
-    def having(self, target: Target, among: list[str]) -> set[str]:
-        """The ids of those of these repos that have a target."""
+    def having(self, targets: list[Target], among: list[str]) -> list[set[str]]:
+        """For each target, the ids of those of these repos that have it."""
 
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         """The words with this prefix, as written, in order; may include words of removed repos."""
@@ -225,13 +225,12 @@ def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:
 
 def lacking(plan: QueryPlan, ids: list[str], index: Vocabulary) -> dict[str, list[str]]:
     """The significant words that each of these repos has not itself, whatever synonyms it has."""
-    found: dict[str, list[str]] = {one: [] for one in ids}
-    for target in plan.targets if ids else ():
-        if target.weight:
-            having = index.having(target._replace(stems=target.stems[:1]), ids)
-            for one in found.keys() - having:
-                found[one].append(target.surface)
-    return {one: [*words, *plan.unknown] for one, words in found.items()}
+    weighty = [one._replace(stems=one.stems[:1]) for one in plan.targets if one.weight]
+    pairs = [*zip(weighty, index.having(weighty, ids), strict=True)]
+    return {
+        one: [target.surface for target, having in pairs if one not in having] + plan.unknown
+        for one in ids
+    }
 
 
 def _nearest(word: str, letters_min: int, index: Vocabulary) -> str | None:

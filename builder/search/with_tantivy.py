@@ -261,10 +261,10 @@ class TantivyReader:
             *(most_frequent((x["key"], x["doc_count"]) for x in some) for some in buckets)
         )
 
-    def having(self, target: Target, among: list[str]) -> set[str]:
-        query = _all([_one_of(among), _holding(target)])
-        hits = self._searcher.search(query, len(among), count=False).hits
-        return {self._id(address) for _, address in hits}
+    def having(self, targets: list[Target], among: list[str]) -> list[set[str]]:
+        queries = [_all([_one_of(among), _holding(target)]) for target in targets]
+        found = [self._searcher.search(one, len(among) or 1, count=False).hits for one in queries]
+        return [{self._id(address) for _, address in hits} for hits in found]
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         query = Query.all_query() if among is None else _one_of(among)

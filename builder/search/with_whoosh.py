@@ -137,9 +137,10 @@ class WhooshReader:
             labels.update(stored["label"].split())
         return Facets(*(most_frequent(counts.items()) for counts in (tags, owners, labels)))
 
-    def having(self, target: Target, among: list[str]) -> set[str]:
-        values = self._values(target)
-        return {one for one in among if not values.keys().isdisjoint(self._holding("id", one))}
+    def having(self, targets: list[Target], among: list[str]) -> list[set[str]]:
+        numbers = {number: one for one in among for number in self._holding("id", one)}
+        found = [numbers.keys() & self._values(target).keys() for target in targets]
+        return [{numbers[number] for number in some} for some in found]
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         if among is None:

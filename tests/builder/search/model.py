@@ -27,8 +27,8 @@ class Model:
     def holders(self, target: Target) -> int:
         return sum(value_of(entry, target) > 0 for entry in self.entries.values())
 
-    def having(self, target: Target, among: list[str]) -> set[str]:
-        return {one for one in among if value_of(self.entries[one], target)}
+    def having(self, targets: list[Target], among: list[str]) -> list[set[str]]:
+        return [{one for one in among if value_of(self.entries[one], some)} for some in targets]
 
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         return [word for word in self.words if word.startswith(prefix)][:limit]
