@@ -262,12 +262,14 @@ class TantivyReader:
         )
 
     def having(self, targets: list[Target], among: list[str]) -> list[set[str]]:
-        queries = [_all([_one_of(among), _holding(target)]) for target in targets]
+        # Faster than a query for a set of terms, as long as they are few.
+        any_of_them = _any([_term("id", one) for one in among])
+        queries = [_all([any_of_them, _holding(target)]) for target in targets]
         found = [self._searcher.search(one, len(among) or 1, count=False).hits for one in queries]
         return [{self._id(address) for _, address in hits} for hits in found]
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
-        query = Query.all_query() if among is None else _one_of(among)
+        query = Query.all_query() if among is None else Query.term_set_query(SCHEMA, "id", among)
         hits = self._searcher.search(query, max(1, self.size()), count=False).hits
         documents = (self._searcher.doc(address) for _, address in hits)
         return {one["id"][0]: one["digest"][0] for one in documents}
@@ -299,10 +301,6 @@ def _span_of_segment(ties: list[Hit], segment: int) -> tuple[int, int]:
 
 def _term(name: str, word: str) -> Query:
     return Query.term_query(SCHEMA, name, word, index_option="basic")
-
-
-def _one_of(ids: list[str]) -> Query:
-    return Query.term_set_query(SCHEMA, "id", ids)
 
 
 def _any(queries: list[Query], needed: int = 1) -> Query:
