@@ -18,7 +18,7 @@ from tests.site.catalogue import (
     TALK,
     TALK_TURNS,
 )  # fmt: skip
-from tests.site.test_prompt import clipboard, copy, raw_text
+from tests.site.test_prompt import clipboard, raw_text
 from tests.support.servers import Server
 
 
@@ -74,14 +74,6 @@ def test_variables_are_filled_in_in_both(visits):
     expect(marks.first).to_have_class("variable current filled")
     control.fill("")
     assert marks.all_text_contents() == ["{{diff}}"] * 2
-
-
-def test_all_of_a_chat_prompt_is_copied(visits, hub):
-    page = visits.open(f"/{CHAT_CRLF}")
-    page.locator("#fill [data-variable=what]").fill("it")
-    text = raw_text(hub, CHAT_CRLF)
-    assert copy(page, "filled") == fill(parse_document(text).body, {"what": "it"})
-    assert copy(page, "raw") == text
 
 
 def test_a_message_is_copied_exactly_and_filled_in(visits, hub):

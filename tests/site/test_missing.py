@@ -9,8 +9,6 @@ from playwright.sync_api import expect
 
 from tests.site.catalogue import FOLDER, GONE, SQL_REVIEW
 
-HOSTS = ("visits", "static_visits")
-
 
 @pytest.mark.parametrize(
     ("path", "heading", "first"),
@@ -34,9 +32,8 @@ def test_a_wrong_address_leads_to_prompts(visits, path, heading, first):
     assert 1 <= page.locator("#suggested > li").count() <= 3
 
 
-@pytest.mark.parametrize("host", HOSTS)
-def test_a_wrong_name_leads_to_its_owner_s_prompts_on_any_host(request, host):
-    page = request.getfixturevalue(host).open("/bytes/qwertyuiopasdfg")
+def test_a_wrong_name_leads_to_its_owner_s_prompts_on_a_host_of_files(static_visits):
+    page = static_visits.open("/bytes/qwertyuiopasdfg")
     expect(page.get_by_role("heading", name="Prompts of bytes")).to_be_visible()
     expect(page.locator("#suggested .path").first).to_contain_text("bytes/")
 

@@ -7,7 +7,7 @@ from builder.emit.catalogue import HOME_ROWS
 from builder.model.plural import day
 from builder.text.prompts import fill, parse_document
 from tests.site.browser import keep_notes
-from tests.site.catalogue import CHANGED, LONG_LINE, MEETING_NOTES, PAGES, SQL_REVIEW, UNLIKE
+from tests.site.catalogue import CHANGED, MEETING_NOTES, PAGES, SQL_REVIEW, UNLIKE
 
 
 @pytest.fixture(params=["scripts", "no scripts"])
@@ -141,11 +141,6 @@ def test_what_changed_is_told_and_the_words_are_marked(start):
         marked = changes.locator(f"td {tag}").first
         line = marked.locator("xpath=ancestor::td")
         assert len(marked.inner_text()) < len(line.inner_text())
-
-
-def test_a_change_in_a_line_of_any_length_is_told(visits):
-    page = visits.open(f"/{LONG_LINE}/1.1.0")
-    expect(page.locator("#changes")).to_contain_text("many words")
 
 
 def test_an_address_that_leads_nowhere_shows_ways_on(start):

@@ -10,6 +10,7 @@ from builder.model.answers import LabelMove, ListedVersion, Withdrawal
 from builder.model.labels import Labels
 from builder.render.chart import (
     DATES_APART,
+    HEIGHT,
     LABELS_MAX,
     MOVES_MAX,
     PHONE_VERSIONS_MAX,
@@ -17,6 +18,10 @@ from builder.render.chart import (
     chart,
     charts,
     shown_moves,
+    spark,
+)
+from builder.render.chart import (
+    DAYS as SPARK_DAYS,
 )
 
 
@@ -166,3 +171,25 @@ def test_production_comes_first_and_removed_labels_are_left_out():
     words = [one.text for one in drawn(entries, of).iter("text")]
     assert words.index("production") < words.index("canary")
     assert not any("gone" in word for word in words)
+
+
+def heights(by_day: list[tuple[int, int]]) -> list[int]:
+    (points,) = re.findall(r'd="M([^"]+)"', str(spark(by_day)))
+    return [int(one) for one in points.split()[1::2]]
+
+
+def test_each_day_has_a_point_and_the_most_reads_are_on_top():
+    found = heights([(20_000, 4), (20_010, 8), (20_029, 2)])
+    assert len(found) == SPARK_DAYS
+    assert min(found) == found[10] == 1 and found[1] == HEIGHT - 1
+    assert found[0] == (found[1] + found[10]) // 2 and found[29] > found[0]
+    assert "30 days to 2024-11-02: from 0 to 8 a day" in spark([(20_000, 4), (20_029, 8)])
+
+
+def test_older_days_are_left_out():
+    assert heights([(10, 900), (20_000, 1), (20_001, 1)])[-2:] == [1, 1]
+
+
+@pytest.mark.parametrize("by_day", [[], [(20_000, 7)], [(10, 900), (20_000, 1)]])
+def test_there_is_no_line_without_two_points(by_day):
+    assert spark(by_day) == ""

@@ -17,6 +17,7 @@ from builder.render.colours import (
 )  # fmt: skip
 
 GROUNDS = ("ground", "raised", "sunken")
+TOO_LIGHT = ["ffcc00", "FF7700", "fdfdfb", "3399ff"]
 ACCENTS = ["", "#8a2f6b", "#000000", "#7a5200", "#0000ff", "#5a5a5a"]
 
 
@@ -53,15 +54,16 @@ def test_an_accent_can_be_read_in_both_schemes(accent):
     assert shown.encode() in icon(accent)
 
 
-@pytest.mark.parametrize("accent", ["#ffcc00", "#FF7700", "#fdfdfb", "#3399ff"])
-def test_an_accent_that_is_too_light_is_refused(accent):
-    with pytest.raises(OperatorError, match=f"The accent {accent} is too light"):
-        check_accent(accent)
-
-
-@pytest.mark.parametrize("text", ["red", "#fff", "8a2f6b", "#8a2f6b;}", "#8a2f6g", ""])
-def test_what_is_no_colour_is_refused(text):
-    with pytest.raises(OperatorError, match="Give a colour as #rrggbb"):
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        *(("The accent {} is too light", f"#{one}") for one in TOO_LIGHT),
+        *(("Give a colour as #rrggbb", f"#{one}") for one in ("fff", "8a2f6b;}", "8a2f6g")),
+        *(("Give a colour as #rrggbb", one) for one in ("red", "8a2f6b", "")),
+    ],
+)
+def test_what_cannot_be_read_or_is_no_colour_is_refused(reason, text):
+    with pytest.raises(OperatorError, match=reason.format(text)):
         check_accent(text)
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from builder.model import answers
 from builder.model.links import Links
-from builder.model.names import Version
-from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
+from builder.model.records import DAY_SECONDS, OwnerFile
 from builder.render import derive, envelopes
 from builder.render.derive import epoch_seconds, trend
 from tests.support.catalogues import moment
@@ -97,15 +96,6 @@ def test_a_million_pulls_a_day_for_ever_do_not_overflow():
 )
 def test_epoch_seconds(time, expected):
     assert epoch_seconds(time) == expected
-
-
-def stored(version: str, **fields) -> derive.Stored:
-    record = VersionFile(
-        **{
-            "publisher": "ann", "published_at": moment(0), "sha256": "0" * 64, "title": "Title",
-        } | fields
-    )  # fmt: skip
-    return derive.Stored("ann", "n", Version.parse(version), record, "Größe\r\n", "Größe\r\n")
 
 
 @pytest.mark.parametrize(

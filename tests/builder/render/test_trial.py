@@ -52,18 +52,14 @@ def test_among_equals_the_top_prompt_is_chosen(empty):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "record"),
     [
-        "No variable.", "{{a}} {{b}} {{c}} {{d}} {{e}}", "Say {{a}}. " + "x" * 3_000,
-        "Hidden \u200b {{a}}", '{{role "user"}}\nSay {{a}}.',
+        ("No variable.", {}), ("{{a}} {{b}} {{c}} {{d}} {{e}}", {}),
+        ("Say {{a}}. " + "x" * 3_000, {}), ("Hidden \u200b {{a}}", {}),
+        ('{{role "user"}}\nSay {{a}}.', {}),
+        ("Say {{a}}.", {"variables": [{"name": "a", "enum": ["b", "c"]}]}),
     ],
 )  # fmt: skip
-def test_a_text_that_does_not_suit_is_not_shown(empty, text):
-    page = home(empty, text)
+def test_a_text_that_does_not_suit_is_not_shown(empty, text, record):
+    page = home(empty, text, **record)
     assert "data-variable" not in page and 'id="q"' in page
-
-
-def test_a_variable_that_is_no_word_does_not_suit(empty):
-    assert "data-variable" not in home(
-        empty, "Say {{a}}.", variables=[{"name": "a", "enum": ["b", "c"]}]
-    )

@@ -1,4 +1,4 @@
-"""The shell client as the build releases it: whole, verifiable, and for the site it is from."""
+"""The clients as the build releases them: whole, verifiable, and for the site they are from."""
 
 import hashlib
 import html
@@ -77,3 +77,13 @@ def test_the_snippet_of_the_connect_page_installs_it(live, tmp_path):
         env=clean_environment(HOME=str(tmp_path)),
     )  # fmt: skip
     assert done.stdout == live.get("/api/v1/repos/mara-okafor/sql-review/raw").content
+
+
+def test_the_python_client_is_the_package_s_module_with_the_address_of_its_site(small):
+    source = Path(SHELL_CLIENT).with_name("hub_prompts.py").read_bytes()
+    assert source == (PROJECT / "clients/python/hub_prompts/__init__.py").read_bytes()
+    released = build_files(small)["clients/hub_prompts.py"]
+    assert released == source.replace(
+        b'\nBAKED_URL = ""\n', b'\nBAKED_URL = "https://hub.example"\n'
+    )
+    assert released != source
