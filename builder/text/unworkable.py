@@ -43,9 +43,8 @@ def tell_unworkable(name: str, front: Mapping[str, Any], files: Sequence[File]) 
             f"The front matter declares variables, so the hub writes the skill: agents get it"
             f"{without}. Remove `variables` to have agents read the text as it is."
         )
-    elif (
-        is_skill and own != name and _skill_name.fullmatch(own)
-    ):  # Others are titles, as prompty has.
+    # Other names are titles, as prompty has.
+    elif is_skill and own != name and _skill_name.fullmatch(own):
         yield (
             f"The front matter's name is {own[:64]!r}, and the prompt is {name!r}: agents get it "
             f"as {name!r}{without}. Publish it as OWNER/{own[:64]}, or write `name: {name}`."

@@ -1,4 +1,4 @@
-"""The alerts in deploy/: each fires in promtool, and one in a real Prometheus for a real cause."""
+"""The alerts in deploy/: each fires in promtool, and reads metrics that a hub has."""
 
 import json
 import re
@@ -14,11 +14,8 @@ from builder.model.settings import Settings
 from tests.support.servers import (
     DEADLINE_SECONDS,
     PROJECT,
-    Process,
     Server,
-    free_port,
     serving,
-    wait_until,
 )
 
 pytestmark = pytest.mark.usefixtures("installed_tools")
@@ -73,43 +70,9 @@ def test_promtool_finds_no_fault_with_the_metrics(hub: Server) -> None:
         assert f"\n{name}" in page, name
 
 
-def test_a_lost_content_folder_raises_an_alert_until_it_is_back(
-    hub: Server, tmp_path: Path
-) -> None:
-    rules = re.sub(r"for: \d+m", "for: 1s", RULES.read_text(encoding="utf-8"))
-    (tmp_path / "hub-alerts.yml").write_text(rules, encoding="utf-8")
+def test_the_example_of_a_configuration_is_valid(tmp_path: Path) -> None:
+    (tmp_path / "hub-alerts.yml").write_bytes(RULES.read_bytes())
     page = (PROJECT / "docs/operate/monitoring.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^(scrape_configs:.*?)^END$", page, re.DOTALL | re.MULTILINE)
-    config = "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n" + shown
-    address = metrics_url(hub).removeprefix("http://").removesuffix("/metrics")
-    (tmp_path / "prometheus.yml").write_text(config.replace("127.0.0.1:9108", address))
-    url = f"http://127.0.0.1:{free_port()}"
-    prometheus = Process(
-        "prometheus", f"--config.file={tmp_path}/prometheus.yml",
-        f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address={url[7:]}",
-    )  # fmt: skip
-    content = Path(hub.settings.content)
-    try:
-        prometheus.wait_for_line("Server is ready")
-
-        def ask(query: str) -> list[dict]:
-            answer = requests.get(
-                f"{url}/api/v1/query", params={"query": query}, timeout=DEADLINE_SECONDS
-            )
-            return answer.json()["data"]["result"]
-
-        def alert() -> dict | None:
-            answer = requests.get(f"{url}/api/v1/alerts", timeout=DEADLINE_SECONDS).json()
-            ours = (one for one in answer["data"]["alerts"] if one["state"] == "firing")
-            return next((one for one in ours if one["labels"]["alertname"] == "HubNotReady"), None)
-
-        wait_until(lambda: ask("hub_ready == 1"), "a first scrape")
-        assert not alert()
-        content.rename(content.with_name("moved"))
-        fired = wait_until(alert, "the alert")
-        assert fired["annotations"]["summary"].startswith(f"{address} cannot be read")
-        assert ask('hub_unready{reason="content_not_writable"} == 1')
-        content.with_name("moved").rename(content)
-        wait_until(lambda: not alert(), "the end of the alert")
-    finally:
-        prometheus.stop()
+    (tmp_path / "prometheus.yml").write_text(shown, encoding="utf-8")
+    promtool("check", "config", str(tmp_path / "prometheus.yml"))

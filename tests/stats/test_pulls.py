@@ -37,27 +37,18 @@ def test_never_measured(tmp_path):
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_measured_without_a_pull(tmp_path):
-    count(tmp_path, line("/"))
-    with Pulls(str(tmp_path / "state")) as pulls:
-        assert pulls.serial() == 1
-        assert pulls.of("ann/story") == PullCounts(0, ())
-        assert pulls.changed_since(0) == []
-
-
 def test_serials_grow_with_what_changes(tmp_path):
     seen = []
     for lines in ([line("/")], [line()], [line()], [line("/")], [line(), line(OTHER_RAW)]):
         count(tmp_path, *lines)
         with Pulls(str(tmp_path / "state")) as pulls:
-            seen.append((pulls.serial(), pulls.changed_since(1), pulls.changed_since(2)))
+            since = [pulls.changed_since(serial) for serial in (1, 2)]
+            seen.append((pulls.serial(), *since, pulls.of("bob/poem").total))
             nonces = [pulls.nonce(serial) for serial in range(5)]
     assert seen == [
-        (1, [], []),
-        (2, ["ann/story"], []),
-        (2, ["ann/story"], []),
-        (2, ["ann/story"], []),
-        (3, ["ann/story", "bob/poem"], ["bob/poem"]),
+        (1, [], [], 0),
+        *[(2, ["ann/story"], [], 0)] * 3,
+        (3, ["ann/story", "bob/poem"], ["bob/poem"], 1),
     ]
     assert nonces[0] is nonces[4] is None
     assert len({*nonces[1:4]}) == 3

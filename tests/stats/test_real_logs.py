@@ -1,10 +1,8 @@
 """Logs that real servers wrote for the same requests count alike."""
 
-import contextlib
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,45 +118,36 @@ def test_nginx(tmp_path, copied, monkeypatch):
     check(log, copied, tmp_path / "counted")
 
 
-CADDY_MAIN = """\
+CADDY_FILE = """\
 {{
     admin off
     auto_https off
     storage file_system {folder}/caddy
 }}
-"""
-CADDY_SITE = """\
 http://127.0.0.1:{port} {{
     root * {site}
     file_server
     log {{
-        output file {log}
+        output file {folder}/access.log
     }}
 }}
 """
 
 
-@contextlib.contextmanager
-def caddy(folder: Path, sites: str) -> Iterator[None]:
-    config = folder / "Caddyfile"
-    config.write_text(CADDY_MAIN.format(folder=folder) + sites)
+@pytest.mark.usefixtures("installed_tools")
+def test_caddy(tmp_path, copied):
+    port, log, config = free_port(), tmp_path / "access.log", tmp_path / "Caddyfile"
+    config.write_text(CADDY_FILE.format(folder=tmp_path, port=port, site=copied.out))
     process = Process(
         CADDY, "run", "--config", str(config), "--adapter", "caddyfile",
-        env=clean_environment(HOME=str(folder), XDG_CONFIG_HOME=str(folder)),
+        env=clean_environment(HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path)),
     )  # fmt: skip
     try:
         process.wait_for_line("serving initial configuration")
-        yield
-    finally:
-        process.stop()
-
-
-@pytest.mark.usefixtures("installed_tools")
-def test_caddy(tmp_path, copied):
-    port, log = free_port(), tmp_path / "access.log"
-    with caddy(tmp_path, CADDY_SITE.format(port=port, site=copied.out, log=log)):
         read_all(f"http://127.0.0.1:{port}")
         wait_for_lines(log)
+    finally:
+        process.stop()
     recipe = Path(PROJECT, "docs/operate/stats.md").read_text()
     command = re.search(r"^jq -r '.+'(?= /var/log/caddy)", recipe, re.MULTILINE)[0]
     combined = tmp_path / "combined.log"

@@ -51,23 +51,17 @@ def test_any_text_is_taken_apart_by_the_rules(body):
 
 
 @given(st.lists(st.sampled_from([*PIECES, "{{name}}"])).map("".join))
-def test_no_message_has_a_marker_left_and_no_variable_is_lost(body):
-    messages = parse_messages(body)
+def test_messages_and_the_text_without_markers_lose_no_variable(body):
+    messages, rest = parse_messages(body), without_markers(body)
+    assert parse_messages(rest) is None
+    assert variable_names(rest) == variable_names(body)
+    assert rest.count("\n") == body.count("\n")
     if messages is None:
+        assert rest == body.removeprefix("\ufeff")
         return
     assert all(parse_messages(one.content) is None for one in messages)
     contents = "\n".join(one.content for one in messages)
     assert variable_names(contents) == variable_names(body)
-
-
-@given(st.lists(st.sampled_from([*PIECES, "{{name}}"])).map("".join))
-def test_without_markers_the_rest_stays(body):
-    rest = without_markers(body)
-    assert parse_messages(rest) is None
-    if parse_messages(body) is None:
-        assert rest == body.removeprefix("\ufeff")
-    assert variable_names(rest) == variable_names(body)
-    assert rest.count("\n") == body.count("\n")
 
 
 @pytest.mark.parametrize(
