@@ -1,11 +1,12 @@
 """Asking other servers: how long, and for how much."""
 
 import gzip
+import itertools
 from pathlib import Path
 
 import pytest
 
-from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, fetch_json
+from publisher.outside.fetch import DOCUMENT_BYTES_MAX, TIMEOUT_SECONDS, FetchError, fetch_json
 from tests.support.certificates import make_certificate
 from tests.support.issuer import DISCOVERY, issuer
 from tests.support.servers import DEADLINE_SECONDS, free_port
@@ -29,6 +30,15 @@ SLOW = [
 @pytest.mark.parametrize("begin", SLOW)
 def test_a_byte_now_and_then_is_no_answer(begin: bytes) -> None:
     with trickling(begin) as url:
+        assert "no answer in" in reason(url)
+
+
+def test_all_parts_of_a_body_have_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class LateClock:
+        monotonic = itertools.count(0, TIMEOUT_SECONDS + 1).__next__
+
+    monkeypatch.setattr("publisher.outside.fetch.time", LateClock)
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") as url:
         assert "no answer in" in reason(url)
 
 

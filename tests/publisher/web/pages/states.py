@@ -9,9 +9,15 @@ from tests.publisher.web.pages.test_editor_files import upload
 from tests.publisher.web.pages.test_release import board_of
 
 
+LONG_AGENT = (
+    "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/142.0.0.0 Mobile Safari/537.36"
+)
+
+
 def full_member(people: People) -> Visitor:
     """A user with something to show on each page, also hostile values."""
-    visitor = people.member(agent="<b>Agent</b>")
+    visitor = people.member(agent=f"<b>Agent</b> {LONG_AGENT}")
     for name in ("gone", "laptop", "a <i>\N{RIGHT-TO-LEFT MARK}name"):
         visitor.get("/account/tokens")
         visitor.submit(name=name, expires="30")
