@@ -8,7 +8,6 @@ from tests.publisher.web.pages.editor import fields_of, send
 from tests.publisher.web.pages.test_editor_files import upload
 from tests.publisher.web.pages.test_release import board_of
 
-
 LONG_AGENT = (
     "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/142.0.0.0 Mobile Safari/537.36"
