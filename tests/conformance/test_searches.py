@@ -128,6 +128,26 @@ def test_a_word_finds_its_repo_in_any_case(
 
 
 @area("search")
+def test_a_label_in_the_words_is_a_filter(
+    check: Check, client: Client, catalogue: Catalogue
+) -> None:
+    by_label: dict[str, set[Id]] = {}
+    for line in catalogue.lines:
+        for label in line.get("labels", ()):
+            by_label.setdefault(label, set()).add((line["owner"], line["name"]))
+    for label in spread(sorted(by_label), WORDS_TRIED):
+        answer = client.get(search_path(f"LABEL:{label}"))
+        rows = check.rows(answer, answers.RepoSummary)
+        if rows:
+            found = {(row.owner, row.name) for row in rows.data}
+            wanted = by_label[label] if rows.meta.pages == 1 else found & by_label[label]
+            check.that(answer, found == wanted, f"{len(wanted)} with {label}", f"{found}")
+            said = rows.meta.label, rows.meta.sort, rows.meta.total
+            expected = label, SORTS[0], len(by_label[label])
+            check.that(answer, said == expected, f"meta with {expected}", f"{said}")
+
+
+@area("search")
 def test_the_last_word_may_be_the_beginning_of_one(
     check: Check, client: Client, catalogue: Catalogue
 ) -> None:

@@ -51,6 +51,8 @@ def test_the_answer_says_how_words_were_found(sample: Hub):
     assert closest["match"] == "some" and "corrected" not in closest
     browsed = sample.get("search_prompts")
     assert "match" not in browsed and "line" not in browsed["prompts"][0]
+    (labelled,) = sample.get("search_prompts", query="review label:production")["prompts"]
+    assert labelled["id"] == "sam-ferreira/diff-review"
     (found,) = sample.get("search_prompts", query="aggregate")["prompts"]
     assert "aggregat" in found["line"].lower()
 
