@@ -6,11 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from publisher.nodes import commits as commits_module
-from publisher.nodes.store import Shared
 from tests.publisher.nodes.conftest import LONG, Nodes
-from tests.publisher.nodes.test_connections import COMMIT
 from tests.publisher.nodes.test_store import key_of, label, meet, put, take_back
-from tests.support.fault_proxy import FaultProxy, Rule
 from tests.support.postgres import Postgres
 from tests.support.postgres_pair import running_pgbouncer
 
@@ -45,19 +42,3 @@ def test_nodes_publish(pgbouncer: str, nodes: Nodes, monkeypatch: pytest.MonkeyP
     take_back(stores[1], "1.0.3")
     meet(nodes, *stores)
     assert nodes.content("one") == nodes.content("two")
-
-
-@pytest.mark.parametrize("fault", ["cut", "lost", "late", "hang"])
-def test_a_lost_answer_makes_no_second_version(
-    fault: str, pgbouncer: str, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", LONG)
-    monkeypatch.setattr(commits_module, "ANSWER_SECONDS", 0.5)
-    with FaultProxy(pgbouncer) as proxy:
-        one: Shared = nodes.start("one", by_way_of(nodes, proxy.address))
-        proxy.set_rules(Rule(fault, target=COMMIT, times=1, seconds=0.5))
-        assert put(one, "first\n").version == "1.0.0"
-        assert [seen.fault for seen in proxy.take_seen() if seen.fault] == [fault]
-        assert put(one, "second\n").version == "1.0.1"
-        nodes.stop("one")
-    assert nodes.execute("SELECT count(*) FROM change WHERE kind = 'version'") == [(2,)]

@@ -1,6 +1,5 @@
 """Two `hubctl serve` over one database: what one publishes, the other shows."""
 
-import filecmp
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -79,27 +78,6 @@ def test_a_check_elsewhere_knows_all_publications(nodes: tuple[Server, Server, s
         assert again["unchanged"]
 
 
-def test_the_sites_are_the_same(nodes: tuple[Server, Server, str]):
-    one, two, token = nodes
-    serial = publish(one, token, "other", "Same everywhere.\n").json()["data"]["serial"]
-    for server in (one, two):
-        wait_until(lambda server=server: server.get("/healthz").json()["serial"] >= serial, "lists")
-        wait_until(lambda server=server: server.get("/healthz").json()["status"] == "ok", "rest")
-    assert differences(Path(one.settings.out), Path(two.settings.out)) == []
-
-
-def test_a_repeated_request_gets_its_first_answer(nodes: tuple[Server, Server, str]):
-    one, two, token = nodes
-    key = {"Idempotency-Key": "nodes-1"}
-    first = publish(one, token, "again", "Once.\n", **key)
-    assert first.status_code == 201
-    publish(two, token, "again", "Another.\n")
-    second = publish(two, token, "again", "Once.\n", **key)
-    for answer in (first, second):
-        assert answer.json()["data"]["version"] == "1.0.0"
-    assert second.status_code == 201
-
-
 def test_readiness_shows_the_store(nodes: tuple[Server, Server, str]):
     part = nodes[0].get("/readyz").json()["parts"]["store"]
     assert part["failures"] == 0 and not part["other_history"]
@@ -125,13 +103,3 @@ def test_a_fault_of_a_moment_does_not_end_a_new_node(tmp_path: Path, postgres: P
         process.wait_for_line("(stop with Ctrl-C)")
     finally:
         assert process.stop() == 0
-
-
-def differences(one: Path, two: Path) -> list[str]:
-    """The files that only one folder has, or has with other bytes."""
-    files = [
-        {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-        for root in (one, two)
-    ]
-    _, differing, failing = filecmp.cmpfiles(one, two, files[0] & files[1], shallow=False)
-    return sorted(files[0] ^ files[1]) + differing + failing

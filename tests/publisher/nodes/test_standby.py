@@ -1,7 +1,6 @@
 """Nodes over a PostgreSQL with a synchronous standby: what is acknowledged outlives the primary."""
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +11,6 @@ from builder.model.errors import OperatorError, RequestError
 from publisher.accounts import postgres_pool as pool_module
 from publisher.nodes import commits as commits_module
 from publisher.nodes.commits import StoreUnavailable
-from publisher.nodes.store import Shared
 from tests.publisher.nodes.conftest import LONG, Nodes
 from tests.publisher.nodes.test_store import key_of, label, meet, put, stop_reading
 from tests.support.postgres_pair import WAITING, Pair, running_pair, url_of
@@ -145,38 +143,3 @@ def test_a_history_that_lost_changes_is_recognized_before_anything_is_written(
     assert put(two, "third\n").version == f"1.0.{more + 1}"
     meet(nodes, two, three)
     assert nodes.content("two") == nodes.content("three")
-
-
-def test_a_primary_that_crashes_while_nodes_publish_loses_nothing(
-    pair: Pair, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", LONG)
-    stores = [nodes.start("one"), nodes.start("two")]
-    done: list[tuple[str, str]] = []
-    is_over = threading.Event()
-
-    def publish(store: Shared, number: int) -> None:
-        count = 0
-        while not is_over.is_set():
-            text = f"{number}/{count}\n"
-            done.append((text, put(store, text).version))
-            count += 1
-
-    with ThreadPoolExecutor(4) as pool:
-        running = [pool.submit(publish, stores[at % 2], at) for at in range(4)]
-        try:
-            for _ in range(3):
-                before = len(done)
-                wait_until(lambda before=before: len(done) > before + 4, "publications")
-                pair.primary.stop()
-                pair.primary.start()
-        finally:
-            is_over.set()
-        for one in running:
-            one.result()
-    meet(nodes, *stores)
-    assert nodes.content("one") == nodes.content("two")
-    versions = [version for _, version in done]
-    assert sorted(versions) == sorted(f"1.0.{number}" for number in range(len(done)))
-    for text, version in done:
-        assert nodes.content("one")[f"ann/story/{version}.md"] == text.encode()

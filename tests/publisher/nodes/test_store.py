@@ -119,23 +119,6 @@ def test_what_was_overtaken_is_decided_again(nodes: Nodes):
         put(two, "third\n")
 
 
-def test_all_publications_of_many_at_once_are_there(nodes: Nodes):
-    running = [nodes.start(name) for name in ("one", "two", "three")]
-
-    def work(number: int) -> list[Published]:
-        return [
-            put(running[number % 3], f"{number} {turn}\n", name=f"p{number % 4}")
-            for turn in range(6)
-        ]
-
-    with ThreadPoolExecutor(12) as pool:
-        done = [one for some in pool.map(work, range(12)) for one in some]
-    assert len({(one.name, one.version) for one in done}) == 72
-    meet(nodes, *running)
-    assert nodes.content("one") == nodes.content("two") == nodes.content("three")
-    assert len([path for path in nodes.content("one") if path.endswith(".md")]) == 72
-
-
 def test_a_text_that_is_taken_twice_is_refused_by_the_database(nodes: Nodes):
     """The database refuses it even if the code forgets to check what others have committed."""
     one, two = nodes.start("one"), nodes.start("two")

@@ -5,14 +5,14 @@ import os
 
 import pytest
 
-from builder.model.errors import OperatorError, RequestError
+from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from publisher.nodes import commits as commits_module
 from publisher.nodes import store as store_module
 from publisher.nodes.commits import StoreUnavailable
 from tests.publisher.nodes.conftest import LONG, Nodes
-from tests.publisher.nodes.publishing import meet, put, stop_reading
+from tests.publisher.nodes.publishing import meet, put
 from tests.support.catalogues import read_tree
 
 
@@ -21,28 +21,6 @@ def restore_before(nodes: Nodes, serial: int) -> None:
     nodes.execute(
         f"DELETE FROM change WHERE serial > {serial}", f"UPDATE hub SET serial = {serial}"
     )
-
-
-@pytest.mark.parametrize("more", [0, 2], ids=["behind", "forked"])
-def test_a_node_writes_nothing_to_another_history(nodes: Nodes, more: int):
-    one, two = nodes.start("one"), nodes.start("two")
-    put(one, "first\n")
-    put(one, "second\n")
-    meet(nodes, one, two)
-    stop_reading(two)
-    nodes.stop("one")
-    restore_before(nodes, 2)
-    three = nodes.start("three")
-    for number in range(more):
-        put(three, f"instead {number}\n")
-    with pytest.raises(StoreUnavailable, match="another history"):
-        put(two, "third\n", name="other")
-    with pytest.raises(StoreUnavailable, match="another history"):
-        put(two, "second\n")
-    assert two.status()["other_history"]
-    with pytest.raises(OperatorError, match="move its content folder away"):
-        two.check()
-    assert nodes.execute("SELECT serial FROM hub") == [(2 + more,)]
 
 
 def test_nodes_whose_folder_was_moved_away_build_what_a_new_one_builds(nodes: Nodes):
