@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from cachetools import FIFOCache
 
+from builder.model import envelopes
 from builder.model.answer_headers import (
     CORS,
     GZIP_BYTES_MIN,
@@ -28,7 +29,6 @@ from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import RequestError
 from builder.model.routes import BYTES, JSON
 from builder.model.version_files import DATA_SUFFIX
-from builder.render import envelopes
 from builder.store.site import GZIP_LEVEL, Mark, mark_of
 from server import conditions
 

@@ -35,7 +35,6 @@ from builder.model.routes import (
 )
 from builder.model.service_urls import write_methods
 from builder.model.settings import Settings
-from builder.render.envelopes import has_rows
 from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters
 from builder.search.query_thread import QueryThread
 from builder.store.site import is_built

@@ -1,12 +1,18 @@
-"""Writes the files about the whole catalogue: the home page, its tags, its feed, its lines, the
-hub's record, and ``sitemap.xml`` with its parts.
+"""Writes the files about several prompts: owners, pages of lists, tags, the home page, the feed,
+the catalogue's lines, ``sitemap.xml`` with its parts, the hub's record; and the pages about the API
+and about clients, whose examples are prompts of this hub.
+
+A page's digest is over its meta and its rows' digests. Pages with the same digest as in the last
+build are skipped, so a new version costs the pages between its repo's old position and its new one.
 
 The sitemap is always an index of parts, even of one: the same form for a hub of any size. The pages
 of versions are left out: they are near copies of their repo's page, which links to them, and
 crawlers that visit them reach fewer prompts. It includes only the first page of each list.
 """
 
+import hashlib
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain, groupby, islice
 from typing import NamedTuple
 
@@ -14,19 +20,143 @@ import msgspec
 from markupsafe import Markup
 from msgspec import Struct
 
+from builder.emit import files
+from builder.emit.files import StalePage
+from builder.model import envelopes
 from builder.model.answers import Repo, RepoSummary, Tag
+from builder.model.errors import STATUS
 from builder.model.kinds import KINDS, Kind
 from builder.model.links import Links
+from builder.model.matching import langfuse_page, list_api, list_page, version_file
 from builder.model.objects import id_of
-from builder.model.routes import BY_NAME, SORTS
+from builder.model.routes import BY_NAME, LIST_PAGES_MAX, PAGE_SIZE, ROUTES, SORTS
 from builder.model.settings import Settings
-from builder.render import derive, envelopes, feeds
-from builder.render.envelopes import json_bytes
-from builder.render.pages import Pages
+from builder.render import api_page, connect, derive, feeds, openapi
+from builder.render.api_page import Examples
+from builder.render.pages import pages_of
 from builder.render.prompt_text import trial, trial_rank
+from builder.store import content
 from builder.store.site import Site
 from builder.store.state import State
 from builder.text.intro import intro
+
+PAGES_PER_STRETCH = 20
+
+
+def find_stale_first(state: State, tag: str | None) -> list[StalePage]:
+    """The first pages of a list that are not up to date on the site, in all its orders.
+
+    ``tag`` None: all repos. Notes in the state that they are about to be written. Costs the same
+    for a list of any length.
+    """
+    total, _ = state.repos.totals(tag)
+    if not total and tag:
+        return []
+    pages = [
+        _make_page(tag, sort, 1, total, state.lists.order(tag, sort, PAGE_SIZE)) for sort in SORTS
+    ]
+    return [page for page in pages if _note_stale(state, page, state.lists.page(tag, page.sort, 1))]
+
+
+class Stretch(NamedTuple):
+    """Some pages of a list in one order. ``pages`` are the stale ones of them; ``gone`` are files
+    of pages past the list's end; ``following`` is the number of the page after these, or None.
+    """
+
+    pages: list[StalePage]
+    gone: list[str]
+    following: int | None
+
+
+def find_stale(state: State, tag: str | None, sort: str, first: int) -> Stretch:
+    """As ``find_stale_first``, for a stretch of pages in one order, from page ``first`` on."""
+    total, _ = state.repos.totals(tag)
+    last = envelopes.page_count(total) if total or tag is None else 0
+    following = first + PAGES_PER_STRETCH
+    order = state.lists.order(
+        tag, sort, PAGES_PER_STRETCH * PAGE_SIZE, offset=(first - 1) * PAGE_SIZE
+    )
+    known = state.lists.pages(tag, sort, first)
+    stale = []
+    for number in range(first, min(last + 1, following)):
+        start = (number - first) * PAGE_SIZE
+        page = _make_page(tag, sort, number, total, order[start : start + PAGE_SIZE])
+        if _note_stale(state, page, known.get(number)):
+            stale.append(page)
+    if following <= last:
+        return Stretch(stale, [], following)
+    gone = [number for number in known if number > last]
+    state.lists.drop_pages_after(tag, sort, last)
+    for page in gone:
+        state.files.remove(id_of(_at(tag, sort, page)))
+    return Stretch(stale, [file for page in gone for file in _files(tag, sort, page)], None)
+
+
+def _files(tag: str | None, sort: str, number: int) -> list[str]:
+    files = [list_api(tag, sort, number).file]
+    if sort == SORTS[0]:
+        files.append(langfuse_page(tag, number).file)
+    if number <= LIST_PAGES_MAX:
+        files.append(list_page(tag, sort, number).file)
+    return files
+
+
+def _make_page(
+    tag: str | None, sort: str, number: int, total: int, rows: list[tuple[int, bytes]]
+) -> StalePage:
+    hasher = hashlib.blake2b(b"%d/%d" % (number, total), digest_size=12)
+    hasher.update(b"".join(digest for _, digest in rows))
+    return StalePage(tag, sort, number, total, [key for key, _ in rows], hasher.digest())
+
+
+def _note_stale(state: State, page: StalePage, known: bytes | None) -> bool:
+    if known == page.digest:
+        return False
+    state.lists.put_page(page.tag, page.sort, page.number, b"")
+    return True
+
+
+def write_page(page: StalePage, settings: Settings, state: State, site: Site) -> None:
+    """Write one page of a list, and store its digest."""
+    tag, sort, number = page.tag, page.sort, page.number
+    made = dict(files.of_page(page, settings, state))
+    site.put(_at(tag, sort, number), made.items())
+    if (tag, sort, number) == (None, SORTS[0], 1):
+        site.write_fixed("repos", made["list"])
+        if settings.langfuse:
+            site.write_fixed("langfuse_list", made["langfuse_page"])
+    state.lists.put_page(tag, sort, number, page.digest)
+
+
+def _at(tag: str | None, sort: str, number: int) -> dict[str, object]:
+    return {**({"tag": tag} if tag else {}), "sort": sort, "page": number}
+
+
+def write_owner(owner: str, settings: Settings, state: State, site: Site) -> None:
+    """Write an owner's files, and store the mark of the profile that they were made from.
+
+    An owner with neither profile nor repos is removed from the state. Raises ContentError.
+    """
+    mark = content.owner_mark(settings.content, owner)
+    profile = content.read_owner(settings.content, owner)
+    rows = state.repos.rows_of_owner(owner)
+    if not profile and not rows:
+        state.owners.remove(owner)
+        state.files.remove(id_of({"owner": owner}))
+        state.orphans.add(owner_files(owner))
+        return
+    user = derive.user_record(
+        owner, profile, state.owners.joined_at(owner), len(rows), state.pulls.of_owner(owner)
+    )
+    found = state.repos.skills_of_owner(owner)
+    site.put({"owner": owner}, files.of_owner(settings, user, rows, found))
+    state.owners.put(owner, mark)
+
+
+def owner_files(owner: str) -> list[str]:
+    """The files that an owner may have, whatever the state knows."""
+    return [route.file_for(owner=owner) for route in ROUTES if route.scope == "owner"]
+
 
 # The home page shows so many prompts of each list.
 HOME_ROWS = 6
@@ -37,22 +167,19 @@ TAG_PROMPTS_MIN = 3
 TAGS_BY_LETTER_MIN = 25
 
 
-def write_home(state: State, site: Site, pages: Pages) -> None:
+def write_home(settings: Settings, state: State, site: Site) -> None:
     """Write the first page of the site: the operator's text, tags, a prompt to fill in, and the new
     and the top prompts of each kind.
     """
+    pages = pages_of(settings)
     repos_count, _ = state.repos.totals()
     tried = _tried(state, site)
-    top = state.repos.rows([key for key, _ in state.lists.order(None, SORTS[0], 1)])
-    first = msgspec.json.decode(top[0][0], type=RepoSummary) if top else None
+    first = next(_top(state, 1), None)
+    tags = [Tag(*one) for one in state.tags.counts()[:HOME_TAGS] if one[1] >= TAG_PROMPTS_MIN]
     page = pages.render(
         "home.html",
         intro=intro(state.home()[1]),
-        tags=[
-            Tag(name, count)
-            for name, count in state.tags.counts()[:HOME_TAGS]
-            if count >= TAG_PROMPTS_MIN
-        ],
+        tags=tags,
         repos_count=repos_count,
         tabs=_tabs_of_home(state, repos_count),
         has_pulls=bool(first and first.pulls),
@@ -102,26 +229,24 @@ class _RepoFile(Struct):
 def _tried(state: State, site: Site) -> Repo | None:
     """The prompt to fill in; None if none suits."""
     found = state.repos.best_trial()
-    if not found:
-        return None
-    repo = read_repo(site, *found.split("/"))
+    repo = _read_repo(site, *found.split("/")) if found else None
     return repo if repo and trial_rank(repo) else None
 
 
-def read_repo(site: Site, owner: str, name: str) -> Repo | None:
+def _read_repo(site: Site, owner: str, name: str) -> Repo | None:
     """The record that readers get, because the content may have changed since."""
     data = site.read(BY_NAME["repo"].file_for(owner=owner, name=name))
     return msgspec.json.decode(data, type=_RepoFile).data if data else None
 
 
-def write_tags(state: State, site: Site, pages: Pages) -> None:
+def write_tags(settings: Settings, state: State, site: Site) -> None:
     """Write the list of tags, as JSON and for people."""
     tags = [Tag(name, count) for name, count in state.tags.counts()]
     site.write_fixed("tags", envelopes.whole_list(tags))
     by_name = sorted(tags, key=lambda tag: tag.name)
     letters = [(letter, [*group]) for letter, group in groupby(by_name, lambda tag: tag.name[0])]
-    page = pages.render("tags.html", tags=tags, letters=letters, by_letter_from=TAGS_BY_LETTER_MIN)
-    site.write_fixed("tags_page", page)
+    shown = {"tags": tags, "letters": letters, "by_letter_from": TAGS_BY_LETTER_MIN}
+    site.write_fixed("tags_page", pages_of(settings).render("tags.html", **shown))
 
 
 def write_feed(settings: Settings, state: State, site: Site) -> None:
@@ -132,7 +257,7 @@ def write_feed(settings: Settings, state: State, site: Site) -> None:
 
 def write_llms(settings: Settings, state: State, site: Site) -> None:
     """Write ``llms.txt``, with the top repos."""
-    summaries = _summaries(state, "top", feeds.PROMPTS_MAX)
+    summaries = _summaries(state, SORTS[0], feeds.PROMPTS_MAX)
     site.write_fixed("llms", feeds.llms(settings, summaries))
 
 
@@ -151,13 +276,19 @@ def write_hub(settings: Settings, state: State, site: Site, serial: int) -> None
     """Write ``hub.json``. ``serial``: the number of publications in the lists."""
     repos_count, _ = state.repos.totals()
     hub = derive.hub_record(settings, repos_count, serial)
-    site.write_fixed("hub", envelopes.single(json_bytes(hub)))
+    site.write_fixed("hub", envelopes.single(envelopes.json_bytes(hub)))
 
 
 def _summaries(state: State, sort: str, count: int) -> list[bytes]:
     """The summaries of the first repos in an order."""
     order = state.lists.order(None, sort, count)
     return [summary for summary, _ in state.repos.rows([key for key, _ in order])]
+
+
+def _top(state: State, count: int) -> Iterator[RepoSummary]:
+    """The first of the top repos."""
+    for summary in _summaries(state, SORTS[0], count):
+        yield msgspec.json.decode(summary, type=RepoSummary)
 
 
 # The protocol's limits for one file (https://www.sitemaps.org/protocol.html).
@@ -172,12 +303,8 @@ PARTS = "sitemap"
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 _NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
-
-class _Url(NamedTuple):
-    """``updated`` is the time of the last change; empty if unknown."""
-
-    url: str
-    updated: str
+# A URL, and the time of its last change; empty if unknown.
+_Url = tuple[str, str]
 
 
 def write_sitemap(settings: Settings, state: State, site: Site) -> None:
@@ -194,7 +321,7 @@ def write_sitemap(settings: Settings, state: State, site: Site) -> None:
             state.lists.put_page(None, PARTS, number, b"")
             state.checkpoint()
         site.put({"page": number}, [(route.name, _document("urlset", "url", part))])
-        index.append(_Url(links.page(route.name, page=number), max(url.updated for url in part)))
+        index.append((links.page(route.name, page=number), max(time for _, time in part)))
     for number in known:
         if number > len(index):
             state.files.remove(id_of({"page": number}))
@@ -215,17 +342,17 @@ def _urls(state: State, links: Links) -> Iterator[_Url]:
     pages += [
         links.page("tag_page", tag=tag) for tag in sorted(tag for tag, _ in state.tags.counts())
     ]
-    return chain((_Url(page, "") for page in pages), _owners_and_repos(state, links))
+    return chain(((page, "") for page in pages), _owners_and_repos(state, links))
 
 
 def _owners_and_repos(state: State, links: Links) -> Iterator[_Url]:
     """Each owner with a repo, followed by the repos."""
     for owner, group in groupby(state.repos.update_times(), lambda row: row[0].partition("/")[0]):
         repos = [
-            _Url(links.page("repo_page", owner=owner, name=repo_id[len(owner) + 1 :]), updated)
+            (links.page("repo_page", owner=owner, name=repo_id[len(owner) + 1 :]), updated)
             for repo_id, updated in group
         ]
-        yield _Url(links.page("owner_page", owner=owner), max(repo.updated for repo in repos))
+        yield links.page("owner_page", owner=owner), max(updated for _, updated in repos)
         yield from repos
 
 
@@ -237,3 +364,68 @@ def _document(root: str, element: str, urls: list[_Url]) -> bytes:
         for url, updated in urls
     )
     return f"{_HEAD}<{root} {_NAMESPACE}>\n{lines}</{root}>\n".encode()
+
+
+# So many of the top prompts are looked through for examples.
+LOOKED_AT_MAX = 20
+# Longer answers are cut. A character has at most four bytes.
+ANSWER_CHARS = 240
+ANSWER_BYTES_READ = 4 * ANSWER_CHARS
+
+
+def write_reference(settings: Settings, state: State, site: Site) -> None:
+    """Write the pages about the API and about clients, after the files that they show."""
+    examples = _examples(state, site)
+    page = pages_of(settings).render(
+        "connect.html", snippets=connect.snippets(settings), example=examples.connect()
+    )
+    site.write_fixed("connect", page)
+    answers = {
+        id: _shown(data)
+        for id, file in examples.files().items()
+        if (data := site.read(file, ANSWER_BYTES_READ)) is not None
+    }
+    shown_by = settings._replace(content="", out="", state="")
+    site.write_fixed("api_page", _api_page(shown_by, examples, tuple(answers.items())))
+
+
+@lru_cache(maxsize=1)
+def _api_page(
+    settings: Settings, examples: Examples, answers: tuple[tuple[str, str], ...]
+) -> bytes:
+    document = msgspec.json.decode(openapi.document(settings))
+    api = api_page.describe(document, STATUS, examples)
+    return pages_of(settings).render(
+        "docs.html", api=api, answers=dict(answers), example=examples.connect()
+    )
+
+
+def _shown(data: bytes) -> str:
+    text = data.decode(errors="ignore")
+    return text if len(text) <= ANSWER_CHARS else text[:ANSWER_CHARS] + "…"
+
+
+def _examples(state: State, site: Site) -> Examples:
+    """The first of the top prompts for each kind of example."""
+    found: dict[str, api_page.Values] = {}
+    for summary in _top(state, LOOKED_AT_MAX):
+        at = {"owner": summary.owner, "name": summary.name}
+        repo = _read_repo(site, **at)
+        if repo is None:
+            continue
+        at["version"] = repo.latest_version
+        cases = {"any": at}
+        if repo.tags:
+            cases["tagged"] = {"tag": repo.tags[0]}
+        if site.read(BY_NAME["diff"].file_for(**at), 0) is not None:
+            cases["changed"] = at
+        if repo.labels:
+            cases["labelled"] = at | {"label": min(repo.labels)}
+        if repo.files:
+            path = repo.files[0].path
+            file = version_file(*at.values(), path).file
+            cases["folder"] = at | {"file_path": path, "file": file}
+        found = {kind: tuple(values.items()) for kind, values in cases.items()} | found
+        if len(found) == len(Examples._fields):
+            break
+    return Examples(**found)

@@ -21,27 +21,23 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from builder.emit import langfuse_files
-from builder.model.answers import (
-    ErrorBody,
-    LabelMove,
-    Repo,
-    RepoSummary,
-    User,
-    WithdrawnLine,
-)
+from builder.model import envelopes
+from builder.model.answers import ErrorBody, LabelMove, Repo, RepoSummary, User, WithdrawnLine
 from builder.model.answers import Version as VersionRecord
 from builder.model.labels import Labels
+from builder.model.langfuse_records import LangfuseListMeta, LangfuseMeta, LangfusePrompt
 from builder.model.matching import langfuse_page, list_api, list_page, version_file
-from builder.model.routes import BY_NAME, LIST_PAGES_MAX, SORTS
+from builder.model.names import LATEST
+from builder.model.routes import BY_NAME, LIST_PAGES_MAX, PAGE_SIZE, SORTS
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
-from builder.render import derive, envelopes, feeds, prompt_pages, skills
-from builder.render.derive import Entries
+from builder.render import derive, feeds, prompt_pages, skills
+from builder.render.derive import Entries, Stored
 from builder.render.file_pages import Files as FilePages
-from builder.render.pages import Pages, pages_of
+from builder.render.pages import pages_of
 from builder.render.skills import Skill
 from builder.store.state import State
+from builder.text.messages import parse_messages
 
 # Each file has the name of its route, or its path, and its bytes.
 Files = Iterator[tuple[str, bytes]]
@@ -109,17 +105,47 @@ def of_repo(
     yield "skill_index", skill.listed
 
 
-def of_withdrawn_version(pages: Pages, one: WithdrawnVersion, owner: str, name: str) -> Files:
+def langfuse_prompt(stored: Stored, ordinal: int, labels: list[str]) -> bytes:
+    """The file of each ref of a version for Langfuse's SDKs; it changes only with the labels."""
+    record = stored.record
+    messages = parse_messages(stored.body)
+    prompt = LangfusePrompt(
+        name=f"{stored.owner}/{stored.name}",
+        version=ordinal,
+        type="text" if messages is None else "chat",
+        prompt=stored.body if messages is None else messages,
+        config=record.parameters,
+        labels=labels,
+        tags=record.tags,
+        commit_message=record.changelog or None,
+    )
+    return envelopes.json_bytes(prompt)
+
+
+def langfuse_row(repo: Repo, ordinals: list[int], labels: Labels) -> bytes:
+    """A prompt in a list for Langfuse's SDKs; ``ordinals`` are those of its readable versions."""
+    meta = LangfuseMeta(
+        name=f"{repo.owner}/{repo.name}",
+        type="text" if repo.messages is None else "chat",
+        versions=sorted(ordinals),
+        labels=[*labels.current, LATEST],
+        tags=repo.tags,
+        last_updated_at=repo.updated_at,
+        last_config=repo.parameters,
+    )
+    return envelopes.json_bytes(meta)
+
+
+def of_withdrawn_version(settings: Settings, one: WithdrawnVersion, owner: str, name: str) -> Files:
     """Why a version is gone."""
     url = BY_NAME["versions"].url_for(owner=owner, name=name)
     message = tell(f"{owner}/{name} {one.version}", one.withdrawal)
     given = {"withdrawal": public(one.withdrawal), "is_repo": False, "version": str(one.version)}
-    page = pages.render("withdrawn.html", owner=owner, name=name, **given)
-    yield "withdrawn_version_page", page
+    yield "withdrawn_version_page", _withdrawn_page(settings, owner, name, given)
     yield "withdrawn_version", _withdrawn(f"{message} {url} lists the versions.")
 
 
-def of_withdrawn_repo(pages: Pages, parts: WithdrawnParts, owner: str, name: str) -> Files:
+def of_withdrawn_repo(settings: Settings, parts: WithdrawnParts, owner: str, name: str) -> Files:
     """Why a prompt without readable versions is gone."""
     repo = f"{owner}/{name}"
     if parts.whole:
@@ -129,7 +155,7 @@ def of_withdrawn_repo(pages: Pages, parts: WithdrawnParts, owner: str, name: str
         withdrawal, version = last.withdrawal, str(last.version)
         message = tell(f"{repo} has no version left: {version}", withdrawal)
     given = {"withdrawal": public(withdrawal), "is_repo": True, "version": version}
-    yield "withdrawn_repo_page", pages.render("withdrawn.html", owner=owner, name=name, **given)
+    yield "withdrawn_repo_page", _withdrawn_page(settings, owner, name, given)
     yield "withdrawn_repo", _withdrawn(message)
 
 
@@ -174,18 +200,19 @@ class StalePage(NamedTuple):
     digest: bytes
 
 
-def of_page(page: StalePage, state: State, pages: Pages, *, has_langfuse: bool) -> Files:
+def of_page(page: StalePage, settings: Settings, state: State) -> Files:
     """A page of a list: for programs, for Langfuse's SDKs, and unless it is too deep for people."""
     tag, sort, number = page.tag, page.sort, page.number
     rows = state.repos.rows(page.keys)
     meta = envelopes.list_meta(number, page.total, sort, tag)
     summaries = [summary for summary, _ in rows]
     yield list_api(tag, sort, number).route.name, envelopes.envelope(summaries, meta)
-    if has_langfuse and sort == SORTS[0]:
-        data = langfuse_files.page_of(state, number, page.keys, page.total)
+    if settings.langfuse and sort == SORTS[0]:
+        given = LangfuseListMeta(number, PAGE_SIZE, page.total, meta.pages)
+        data = envelopes.envelope(state.repos.langfuse_rows(page.keys), given)
         yield langfuse_page(tag, number).route.name, data
     if number <= LIST_PAGES_MAX:
-        html = pages.render_list(
+        html = pages_of(settings).render_list(
             "list.html",
             [card for _, card in rows],
             meta=meta,
@@ -197,6 +224,10 @@ def of_page(page: StalePage, state: State, pages: Pages, *, has_langfuse: bool) 
 
 def _single(record: Struct) -> bytes:
     return envelopes.single(envelopes.json_bytes(record))
+
+
+def _withdrawn_page(settings: Settings, owner: str, name: str, given: dict[str, object]) -> bytes:
+    return pages_of(settings).render("withdrawn.html", owner=owner, name=name, **given)
 
 
 def _withdrawn(message: str) -> bytes:

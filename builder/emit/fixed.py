@@ -3,11 +3,11 @@
 import os
 
 from builder.model.answers import ErrorBody
+from builder.model.envelopes import error_envelope
 from builder.model.messages import MESSAGES
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.render import clients, colours, feeds, openapi
-from builder.render.envelopes import error_envelope
 from builder.render.pages import pages_of
 from builder.render.picture import picture
 from builder.search.rules import search_rules

@@ -9,33 +9,25 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from builder.emit import files, langfuse_files
-from builder.emit.history import (
-    History,
-    ReadRecord,
-    Remembered,
-    Task,
-    encode_moves,
-    encode_versions,
-    read_history,
-    read_known,
-    remembered_withdrawn,
-)
+from builder.emit import files, history
+from builder.emit.history import ReadRecord, Remembered, Task
+from builder.model import envelopes
 from builder.model.answers import Repo
 from builder.model.answers import Version as VersionRecord
 from builder.model.content_tree import TEXT
 from builder.model.errors import ContentError
 from builder.model.kinds import kind_of
+from builder.model.langfuse_records import NO_REF, Findable, refs_of
 from builder.model.links import Links
 from builder.model.matching import version_file
-from builder.model.names import Version
+from builder.model.names import LATEST, Version
 from builder.model.objects import NO_REF_ID
 from builder.model.records import time_of
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.version_files import BYTES_MAX
 from builder.model.withdrawn import WithdrawnParts
-from builder.render import derive, envelopes, prompt_pages, skills
+from builder.render import derive, prompt_pages, skills
 from builder.render.changes_table import metadata_changes
 from builder.render.derive import Entries, Stored
 from builder.render.files_panels import Since
@@ -137,23 +129,23 @@ class Prompt:
         Raises ContentError.
         """
         root, task = self.settings.content, self.task
-        known = read_known(task.old)
+        known = history.read_known(task.old)
         gone = read_parts(root, task.id, task.withdrawn)
         self._withdraw(gone, known)
-        history = read_history(root, task, known, gone, self.read_record)
-        rows, renewed = self._write_versions(history)
+        self.history = history.read_history(root, task, known, gone, self.read_record)
+        rows, renewed = self._write_versions()
         latest = rows[-1].version
         if latest in renewed or [*known][-1:] != [latest]:
             made = files.of_archive({**self.at, "version": latest}, self.skill(task.versions[-1]))
             self.site.put({**self.at, "archive": latest}, made)
-        self._write_labels(history, renewed)
+        self._write_labels(renewed)
         if self.settings.langfuse:
-            langfuse_files.write_repo(self.site, task, rows, self.read)
-        row = self._write_repo(history, rows)
+            self._write_refs(rows)
+        row = self._write_repo(rows)
         objects = {
             "version": [row.version for row in rows] + [str(one.version) for one in gone.versions],
             "archive": [latest],
-            "label": history.labels.history,
+            "label": self.history.labels.history,
             "ref": [ref or NO_REF_ID for row in rows for ref in row.refs],
         }
         ids = [f"{task.id} {what} {name}" for what, names in objects.items() for name in names]
@@ -161,10 +153,10 @@ class Prompt:
 
     def _withdraw(self, gone: WithdrawnParts, known: dict[str, Remembered]) -> None:
         """This comes before anything else, because the withdrawn text may be a secret."""
-        before = remembered_withdrawn(self.task.old)
+        before = history.remembered_withdrawn(self.task.old)
         new = {str(one.version): one for one in gone.versions if str(one.version) not in before}
         for version, one in new.items():
-            made = files.of_withdrawn_version(self.pages, one, **self.at)
+            made = files.of_withdrawn_version(self.settings, one, **self.at)
             self.site.put({**self.at, "version": version}, made)
         if new:
             refs = [str(known[version].ordinal) for version in new if version in known]
@@ -185,32 +177,28 @@ class Prompt:
         below = bisect.bisect_left(self.task.versions, version)
         return self.task.versions[below - 1] if below else None
 
-    def _entries(self, history: History, rows: list[Remembered]) -> Entries:
+    def _entries(self, rows: list[Remembered]) -> Entries:
         """All versions of the repo as they are listed."""
         found = {row.version: row.entry for row in rows}
-        for one in history.gone.versions:
+        gone = self.history.gone.versions
+        for one in gone:
             name, previous = str(one.version), self._previous(one.version)
-            entry = derive.withdrawn_entry(
-                **self.at,
-                one=one,
-                previous=previous,
-                ordinal=history.numbers[name],
-                links=self.links,
-            )
+            number = self.history.numbers[name]
+            entry = derive.withdrawn_entry(*self.at.values(), one, previous, number, self.links)
             found[name] = envelopes.json_bytes(entry)
-        if history.gone.versions:
+        if gone:
             found = {name: found[name] for name in sorted(found, key=Version.parse)}
-        return Entries(found, len(history.gone.versions))
+        return Entries(found, len(gone))
 
-    def _write_versions(self, history: History) -> tuple[list[Remembered], set[str]]:
+    def _write_versions(self) -> tuple[list[Remembered], set[str]]:
         """Write the versions that are stale, or show other labels or another number. Returns all
         of them, oldest first; and the names of those that were written for more than their labels.
         """
-        rows, renewed = [], set()
-        labelled = history.labels.by_version()
-        for version, name in zip(self.task.versions, history.names, strict=True):
-            old, mark = history.known.get(name), history.stale.get(name)
-            shown, ordinal = labelled.get(name, []), history.numbers[name]
+        rows, renewed, found = [], set(), self.history
+        labelled = found.labels.by_version()
+        for version, name in zip(self.task.versions, found.names, strict=True):
+            old, mark = found.known.get(name), found.stale.get(name)
+            shown, ordinal = labelled.get(name, []), found.numbers[name]
             is_same = mark is None and old.ordinal == ordinal
             if is_same and old.shown == shown:
                 rows.append(old)
@@ -273,12 +261,12 @@ class Prompt:
         listed = older.record.files or (), stored.record.files or ()
         return compare_files(*listed, read, lambda one: data[one.path])
 
-    def _write_labels(self, history: History, renewed: set[str]) -> None:
+    def _write_labels(self, renewed: set[str]) -> None:
         """Write the files of labels whose moves or whose version have changed."""
-        for label, moves in history.labels.history.items():
+        for label, moves in self.history.labels.history.items():
             named = moves[0].version
-            if label in history.moved or named in renewed:
-                version = self._record(named, history.numbers[named]) if named else None
+            if label in self.history.moved or named in renewed:
+                version = self._record(named, self.history.numbers[named]) if named else None
                 skill = self.skill(Version.parse(named)) if named else None
                 # A removed label that returns may have had files in this same second; the
                 # history's time shows it.
@@ -286,52 +274,58 @@ class Prompt:
                 first = BY_NAME["label_history"].file_for(**at)
                 self.site.put(at, files.of_label(moves, version, skill), not_before=first)
 
+    def _write_refs(self, rows: list[Remembered]) -> None:
+        """Write the versions for Langfuse's SDKs under their new refs, and store these in
+        ``rows``.
+        """
+        found = [Findable(row.version, row.ordinal, row.shown) for row in rows]
+        for row, version, refs in zip(rows, self.task.versions, refs_of(found), strict=True):
+            if row.refs == refs:
+                continue
+            row.refs, labels = refs, [*row.shown, *([LATEST] if LATEST in refs else [])]
+            data = files.langfuse_prompt(self.read(version), row.ordinal, labels)
+            for ref in refs:
+                is_label = ref in row.shown  # As in ``_write_labels``.
+                first = BY_NAME["label_history"].file_for(**self.at, label=ref) if is_label else ""
+                route = "langfuse_prompt" if ref == NO_REF else "langfuse_ref"
+                self.site.put(
+                    {**self.at, "ref": ref or NO_REF_ID}, [(route, data)], not_before=first
+                )
+
     def _record(self, name: str, ordinal: int) -> VersionRecord:
         version = Version.parse(name)
         stored, previous = self.read(version), self._previous(version)
         return derive.version_record(stored, previous, ordinal, self.links)
 
-    def _write_repo(self, history: History, rows: list[Remembered]) -> RepoRow:
+    def _write_repo(self, rows: list[Remembered]) -> RepoRow:
         """Write the repo's own files."""
-        labels = history.labels
+        labels, counts = self.history.labels, self.task.pulls
         latest = self.read(self.task.versions[-1])
-        entries = self._entries(history, rows)
+        entries = self._entries(rows)
         published = [row.published for row in rows]
-        remains = [one.remains.published_at for one in history.gone.versions]
+        remains = [one.remains.published_at for one in self.history.gone.versions]
         published += map(derive.epoch_seconds, remains)
-        pulls = self.task.pulls[0] if self.task.pulls else None
+        pulls = counts[0] if counts else None
         created = time_of(min(published))
         repo = derive.repo_record(latest, len(entries), created, pulls, self.links, labels)
         about = summarize(repo.description, repo.body)
-        page = prompt_pages.repo_page(
-            self.pages,
-            repo,
-            about,
-            entries,
-            labels,
-            self.latest_text
-            or prompt_pages.shown(self.pages, repo, repo.latest_version, self._found(latest)),
-            self.task.pulls.by_day if self.task.pulls else (),
+        text = self.latest_text or prompt_pages.shown(
+            self.pages, repo, repo.latest_version, self._found(latest)
         )
+        by_day = counts.by_day if counts else ()
+        page = prompt_pages.repo_page(self.pages, repo, about, entries, labels, text, by_day)
         skill = self.skill(latest.version)
-        made = files.of_repo(self.settings, repo, skill, entries, labels, page)
-        self.site.put(self.at, made)
-        return self._row(history, rows, published, repo, about)
+        self.site.put(self.at, files.of_repo(self.settings, repo, skill, entries, labels, page))
+        return self._row(rows, published, repo, about)
 
-    def _row(
-        self,
-        history: History,
-        rows: list[Remembered],
-        published: list[int],
-        repo: Repo,
-        about: str,
-    ) -> RepoRow:
+    def _row(self, rows: list[Remembered], published: list[int], repo: Repo, about: str) -> RepoRow:
         """The state's row of the repo, which also appears in lists; computed once its files are
         written.
         """
-        task = self.task
+        task, labels, gone = self.task, self.history.labels, self.history.gone
         summary = envelopes.json_bytes(derive.repo_summary(repo))
-        meta = langfuse_files.meta_of(repo, rows, history.labels) if self.settings.langfuse else b""
+        ordinals = [row.ordinal for row in rows]
+        meta = files.langfuse_row(repo, ordinals, labels) if self.settings.langfuse else b""
         kind = kind_of(repo)
         card = self.pages.render("card.html", repo=repo, about=about, kind=kind)
         words = telling_words(repo) if self.settings.words else ""
@@ -345,10 +339,10 @@ class Prompt:
             owner=task.owner,
             mark=task.mark,
             names=" ".join(row.version for row in rows),
-            versions=encode_versions(rows),
-            labels=encode_moves(history.moves),
-            withdrawn=" ".join(sorted(str(one.version) for one in history.gone.versions)),
-            gone=files.withdrawn_lines(task.owner, task.name, history.gone),
+            versions=history.encode_versions(rows),
+            labels=history.encode_moves(self.history.moves),
+            withdrawn=" ".join(sorted(str(one.version) for one in gone.versions)),
+            gone=files.withdrawn_lines(task.owner, task.name, gone),
             versions_count=repo.versions_count,
             pulls=pulls,
             updated=updated,

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from builder.model.errors import ContentError, Fault, PullsError
 from builder.model.progress import Progress
 from builder.model.settings import Settings
-from builder.render.pages import Pages, pages_of
 from builder.stats.pulls import PullCounts, Pulls
 from builder.store.restored import serial_base
 from builder.store.site import Site, read_serial
@@ -119,10 +118,6 @@ class Context:
     @property
     def settings(self) -> Settings:
         return self.request.settings
-
-    @property
-    def pages(self) -> Pages:
-        return pages_of(self.settings)
 
     @property
     def is_hurried(self) -> bool:

@@ -14,10 +14,8 @@ import os
 import time
 from collections.abc import Callable
 
-from builder.emit.catalogue import write_home, write_hub, write_lines, write_llms, write_sitemap
+from builder.emit import catalogue
 from builder.emit.history import task_as_remembered
-from builder.emit.lists import find_stale, write_owner, write_page
-from builder.emit.reference import write_reference
 from builder.model.errors import ContentError
 from builder.model.matching import match_file
 from builder.pipeline.context import Context, newest
@@ -95,15 +93,16 @@ class Settling:
     def _write_pass(self, serial: int) -> bool:
         """Continue the current pass; False if it was interrupted."""
         context, todo = self.context, self.context.state.todo
+        place = context.settings, context.state, context.site
         steps = {
-            Work.SITEMAP: lambda: write_sitemap(context.settings, context.state, context.site),
-            Work.LLMS: lambda: write_llms(context.settings, context.state, context.site),
+            Work.SITEMAP: lambda: catalogue.write_sitemap(*place),
+            Work.LLMS: lambda: catalogue.write_llms(*place),
             Work.ORPHANS: self._remove_orphans,
-            Work.LINES: lambda: write_lines(context.state, context.site),
+            Work.LINES: lambda: catalogue.write_lines(context.state, context.site),
             # Shows the files of all that comes before.
             Work.REFERENCE: self._write_reference,
             # The serial of the lists comes last.
-            Work.HUB: lambda: write_hub(context.settings, context.state, context.site, serial),
+            Work.HUB: lambda: catalogue.write_hub(*place, serial),
         }
         # If a step is pending, everything before the steps was done by a build that was interrupted
         # after it.
@@ -113,7 +112,7 @@ class Settling:
             if context.request.index and not self._update_index():
                 return False
             if todo.has(Work.HOME):
-                write_home(context.state, context.site, context.pages)
+                catalogue.write_home(*place)
                 todo.done(Work.HOME)
             if todo.has(Work.CATALOGUE):
                 for work in steps:
@@ -137,7 +136,7 @@ class Settling:
 
     def _write_reference(self) -> None:
         context = self.context
-        write_reference(context.settings, context.state, context.site)
+        catalogue.write_reference(context.settings, context.state, context.site)
         context.state.todo.done(Work.EXAMPLES)
 
     def _write_deep_pages(self) -> bool:
@@ -149,18 +148,12 @@ class Settling:
             while number:
                 if self._must_yield():
                     return False
-                stretch = find_stale(state, one.tag, one.sort, number)
+                stretch = catalogue.find_stale(state, one.tag, one.sort, number)
                 state.orphans.add(stretch.gone)
                 state.checkpoint()
                 for page in stretch.pages:
                     context.request.progress("Writing lists", done, len(lists))
-                    write_page(
-                        page,
-                        state,
-                        context.site,
-                        context.pages,
-                        has_langfuse=context.settings.langfuse,
-                    )
+                    catalogue.write_page(page, context.settings, state, context.site)
                 number = stretch.following
                 state.passes.put_next_page(one, number)
         return True
@@ -311,7 +304,7 @@ def _renew_owners(context: Context, must_yield: Callable[[], bool]) -> bool:
         (owner,) = batch
         context.request.progress("Writing owners", done, total)
         try:
-            write_owner(owner, context.settings, state, context.site)
+            catalogue.write_owner(owner, context.settings, state, context.site)
         except ContentError as error:
             context.faults += error.faults
             state.todo.add(Work.OWNER, [owner])

@@ -2,12 +2,10 @@
 catalogue. It writes repos' own files, their owners, and the first pages of lists.
 """
 
-from builder.emit import files
-from builder.emit.catalogue import write_feed, write_home, write_tags, write_withdrawn_lines
+from builder.emit import catalogue, files
 from builder.emit.files import StalePage
 from builder.emit.fixed import write_fixed_files
 from builder.emit.history import Task
-from builder.emit.lists import find_stale_first, owner_files, write_owner, write_page
 from builder.model.errors import ContentError, Faults
 from builder.pipeline.changes import Changes
 from builder.pipeline.context import Context, newest
@@ -36,16 +34,18 @@ def make_visible(context: Context, found: Changes) -> None:
         for work in (Work.TAGS, Work.WITHDRAWN, Work.INDEX):
             state.todo.add(work)
     tags = state.todo.names(Work.FIRST_PAGES)
-    pages = [page for tag in sorted(tags) for page in find_stale_first(state, tag or None)]
+    pages = [
+        page for tag in sorted(tags) for page in catalogue.find_stale_first(state, tag or None)
+    ]
     state.checkpoint()
     if state.todo.has(Work.WITHDRAWN):
-        write_withdrawn_lines(state, context.site)
+        catalogue.write_withdrawn_lines(state, context.site)
         state.todo.done(Work.WITHDRAWN)
     _write_owners(context, sorted(state.todo.names(Work.OWNER)))
     for owner in {task.owner for task in found.withdrawn}:
         if state.owners.mark(owner) is None:
             # The owner had only withdrawn prompts, and the profile showed them.
-            context.site.remove(*owner_files(owner))
+            context.site.remove(*catalogue.owner_files(owner))
     context.site.remove(*archives)  # The marketplaces do not name them any more.
     if context.is_fresh or state.todo.has(Work.FIXED):
         write_fixed_files(context.settings, context.site)
@@ -53,7 +53,7 @@ def make_visible(context: Context, found: Changes) -> None:
     if tags:
         _write_first_pages(context, pages)
     if tags or state.todo.has(Work.HOME):
-        write_home(state, context.site, context.pages)
+        catalogue.write_home(context.settings, state, context.site)
     state.todo.done(Work.HOME)
     state.todo.done(Work.FIRST_PAGES, tags)
     state.checkpoint()
@@ -86,7 +86,7 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
         with faults:
             parts = read_parts(context.settings.content, task.id, task.withdrawn)
             at = {"owner": task.owner, "name": task.name}
-            context.site.put(at, files.of_withdrawn_repo(context.pages, parts, **at))
+            context.site.put(at, files.of_withdrawn_repo(context.settings, parts, **at))
             context.site.remove(
                 *(
                     file
@@ -212,16 +212,16 @@ def _write_owners(context: Context, owners: list[str]) -> None:
     faults = Faults()
     for owner in owners:
         with faults:
-            write_owner(owner, context.settings, context.state, context.site)
+            catalogue.write_owner(owner, context.settings, context.state, context.site)
             context.state.todo.done(Work.OWNER, [owner])
     context.note_faults(faults)
 
 
 def _write_first_pages(context: Context, pages: list[StalePage]) -> None:
-    state, site = context.state, context.site
-    if state.todo.has(Work.TAGS):
-        write_tags(state, site, context.pages)
-        state.todo.done(Work.TAGS)
+    place = context.settings, context.state, context.site
+    if context.state.todo.has(Work.TAGS):
+        catalogue.write_tags(*place)
+        context.state.todo.done(Work.TAGS)
     for page in pages:
-        write_page(page, state, site, context.pages, has_langfuse=context.settings.langfuse)
-    write_feed(context.settings, state, site)
+        catalogue.write_page(page, *place)
+    catalogue.write_feed(*place)

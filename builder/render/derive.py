@@ -16,6 +16,7 @@ from msgspec.structs import astuple
 
 from builder import installed_version
 from builder.model import answers, records
+from builder.model.envelopes import json_bytes
 from builder.model.kinds import PROMPT, kind_of
 from builder.model.labels import NO_LABELS, Labels
 from builder.model.links import Links
@@ -26,7 +27,6 @@ from builder.model.routes import BY_NAME
 from builder.model.service_urls import PUBLISH_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnVersion, public
-from builder.render.envelopes import json_bytes
 from builder.text.messages import parse_messages
 
 PULL_WEIGHT = 1

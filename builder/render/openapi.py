@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from builder.model import answers, names
+from builder.model.envelopes import json_bytes
 from builder.model.operations import OPERATIONS, Operation
 from builder.model.request_bodies import Draft
 from builder.model.routes import (
@@ -27,7 +28,6 @@ from builder.model.routes import (
 )
 from builder.model.service_urls import TRUSTED_URL
 from builder.model.settings import Settings
-from builder.render.envelopes import json_bytes
 
 # The record in the response of an API route: alone, or as the rows of a list.
 _SINGLE = {

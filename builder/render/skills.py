@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from builder.model import answers
+from builder.model.envelopes import json_bytes
 from builder.model.links import Links
 from builder.render.derive import Stored
-from builder.render.envelopes import json_bytes
 from builder.text.messages import parse_messages
 from builder.text.prompts import parse_document
 from builder.text.skill_texts import is_skill

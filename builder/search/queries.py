@@ -19,12 +19,12 @@ from msgspec import UNSET
 
 from builder.model import names
 from builder.model.answers import CatalogueLine, RepoSummary
+from builder.model.envelopes import envelope, list_meta, page_count
 from builder.model.errors import FIELD_CHARS_MAX, OperatorError, RequestError, cut
 from builder.model.matching import Match, list_api
 from builder.model.routes import PAGE_SIZE, PARAMETERS, PARAMETERS_MAX, QUERY_CHARS_MAX, SORTS
 from builder.model.search_records import Correction, Facets, SearchMatch
 from builder.model.settings import Settings
-from builder.render.envelopes import envelope, list_meta, page_count
 from builder.search.index import OpenIndex
 from builder.search.matches import Matcher
 from builder.search.plan import RepoFilter, lacking, make_plan, parse_query

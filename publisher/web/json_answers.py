@@ -15,10 +15,10 @@ from werkzeug.exceptions import (
 
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.caching import CACHE_CONTROL
+from builder.model.envelopes import json_bytes
 from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import API, BY_NAME, HTML, JSON
 from builder.model.service_urls import PUBLISH_URL, is_account_url, is_compare_url
-from builder.render.envelopes import json_bytes
 from publisher.web.pages.frame import Frame
 from publisher.web.published import is_browser
 from publisher.write.idempotency import TooManyKept

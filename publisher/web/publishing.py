@@ -12,10 +12,10 @@ from msgspec import structs
 from builder.model import names
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.answers import ChangedLabel, Publication
+from builder.model.envelopes import json_bytes, single
 from builder.model.errors import RequestError
 from builder.model.links import Links
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL
-from builder.render.envelopes import json_bytes, single
 from publisher.accounts.teams import Actor
 from publisher.service.parts import Service
 from publisher.web.incoming import parse_publication, read_label_change, read_publication

@@ -6,10 +6,10 @@ from functools import cached_property, partial
 from flask import Flask, Request, Response, g, request
 
 from builder.model.answers import TrustedToken
+from builder.model.envelopes import json_bytes, single
 from builder.model.errors import RequestError
 from builder.model.request_bodies import TrustedExchange
 from builder.model.service_urls import TRUSTED_URL
-from builder.render.envelopes import json_bytes, single
 from publisher.accounts.events import written_by
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.tokens import format_time

@@ -5,10 +5,9 @@ import re
 
 import pytest
 
-from builder.emit import files, lists
-from builder.model import routes
+from builder.emit import catalogue, files
+from builder.model import envelopes, routes
 from builder.model.settings import Settings
-from builder.render import envelopes
 from tests.support.catalogues import build_files, freshly_built, write_version
 
 PAGES = 4
@@ -17,7 +16,7 @@ PAGES = 4
 @pytest.fixture
 def many(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Content that makes four pages, where people get two."""
-    monkeypatch.setattr(lists, "PAGE_SIZE", 1)
+    monkeypatch.setattr(catalogue, "PAGE_SIZE", 1)
     monkeypatch.setattr(envelopes, "PAGE_SIZE", 1)
     allow_pages(monkeypatch, 2)
     for number in range(PAGES):
@@ -26,7 +25,7 @@ def many(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def allow_pages(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    for module in (lists, files):
+    for module in (catalogue, files):
         monkeypatch.setattr(module, "LIST_PAGES_MAX", count)
 
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from builder.emit import lists
+from builder.emit import catalogue
+from builder.model import envelopes
 from builder.model.routes import SORTS
 from builder.pipeline import rebuild, settle
 from builder.pipeline.build import build
-from builder.render import envelopes
 from builder.store.state import work
 from tests.builder.pipeline.rebuilds import Hub, rebuilding
 from tests.support.servers import wait_until
@@ -63,9 +63,9 @@ def test_lists_are_not_put_off_for_ever(built):
 def test_under_constant_load_every_publication_is_settled_after_some_builds(empty, monkeypatch):
     """Each build has something new of its own, and the clock counts builds."""
     repos = 3
-    for module in (lists, envelopes):
+    for module in (catalogue, envelopes):
         monkeypatch.setattr(module, "PAGE_SIZE", 1)
-    monkeypatch.setattr(lists, "PAGES_PER_STRETCH", 1)
+    monkeypatch.setattr(catalogue, "PAGES_PER_STRETCH", 1)
     clock = [0]
     monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: clock[0]))
     hub = Hub(empty)

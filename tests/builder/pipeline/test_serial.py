@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from builder.emit import lists
+from builder.emit import catalogue
+from builder.model import envelopes
 from builder.model.errors import ContentError, RequestError
 from builder.model.settings import Settings
 from builder.pipeline import rebuild, settle
 from builder.pipeline.build import build, compare
 from builder.pipeline.rebuild import Rebuilder
-from builder.render import envelopes
 from builder.store.site import read_serial
 from tests.support.catalogues import edit_record, read_tree, write_version
 from tests.support.servers import wait_until
@@ -87,9 +87,9 @@ def wait_for(settings: Settings, serial: int) -> None:
 @pytest.fixture
 def log(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Log:
     """A hub with short pages, so that many are deep; what it says is checked whenever it does."""
-    for module in (lists, envelopes):
+    for module in (catalogue, envelopes):
         monkeypatch.setattr(module, "PAGE_SIZE", 1)
-    monkeypatch.setattr(lists, "PAGES_PER_STRETCH", 1)
+    monkeypatch.setattr(catalogue, "PAGES_PER_STRETCH", 1)
     monkeypatch.setattr(rebuild, "RETRY_SECONDS_MIN", 0.01)
     monkeypatch.setattr(rebuild, "RETRY_SECONDS_MAX", 0.05)
     monkeypatch.setattr(rebuild, "QUIET_SECONDS", 0.01)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model import answers
+from builder.model import answers, envelopes
 from builder.model.links import Links
 from builder.model.records import DAY_SECONDS, OwnerFile
-from builder.render import derive, envelopes
+from builder.render import derive
 from builder.render.derive import epoch_seconds, trend
 from tests.support.catalogues import moment
 
