@@ -14,16 +14,15 @@ import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain, groupby, islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from markupsafe import Markup
-from msgspec import Struct
 
 from builder.emit import files
 from builder.emit.files import StalePage
 from builder.model import envelopes
-from builder.model.answers import Repo, RepoSummary, Tag
+from builder.model.answers import Repo, RepoSummary, Tag, VersionEntry
 from builder.model.errors import STATUS
 from builder.model.kinds import KINDS, Kind
 from builder.model.links import Links
@@ -41,6 +40,8 @@ from builder.store.state import State
 from builder.text.intro import intro
 
 PAGES_PER_STRETCH = 20
+
+Record = TypeVar("Record", Repo, VersionEntry)
 
 
 def find_stale_first(state: State, tag: str | None) -> list[StalePage]:
@@ -220,23 +221,18 @@ def _tab(state: State, kind: Kind | None, count: int) -> _Tab:
     return _Tab(kind, count, *(Markup(one.decode()) for one in rows))
 
 
-class _RepoFile(Struct):
-    """The file of a prompt's record, without its meta."""
-
-    data: Repo
-
-
 def _tried(state: State, site: Site) -> Repo | None:
     """The prompt to fill in; None if none suits."""
     found = state.repos.best_trial()
-    repo = _read_repo(site, *found.split("/")) if found else None
+    owner, _, name = (found or "").partition("/")
+    repo = _read_record(site, "repo", Repo, owner=owner, name=name) if found else None
     return repo if repo and trial_rank(repo) else None
 
 
-def _read_repo(site: Site, owner: str, name: str) -> Repo | None:
+def _read_record(site: Site, route: str, kind: type[Record], **at: str) -> Record | None:
     """The record that readers get, because the content may have changed since."""
-    data = site.read(BY_NAME["repo"].file_for(owner=owner, name=name))
-    return msgspec.json.decode(data, type=_RepoFile).data if data else None
+    data = site.read(BY_NAME[route].file_for(**at))
+    return msgspec.json.decode(data, type=dict[str, kind])["data"] if data else None
 
 
 def write_tags(settings: Settings, state: State, site: Site) -> None:
@@ -410,14 +406,15 @@ def _examples(state: State, site: Site) -> Examples:
     found: dict[str, api_page.Values] = {}
     for summary in _top(state, LOOKED_AT_MAX):
         at = {"owner": summary.owner, "name": summary.name}
-        repo = _read_repo(site, **at)
+        repo = _read_record(site, "repo", Repo, **at)
         if repo is None:
             continue
         at["version"] = repo.latest_version
+        version = _read_record(site, "version", VersionEntry, **at)
         cases = {"any": at}
         if repo.tags:
             cases["tagged"] = {"tag": repo.tags[0]}
-        if site.read(BY_NAME["diff"].file_for(**at), 0) is not None:
+        if version and version.diff_url:  # An old diff may still exist.
             cases["changed"] = at
         if repo.labels:
             cases["labelled"] = at | {"label": min(repo.labels)}

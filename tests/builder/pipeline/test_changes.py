@@ -35,6 +35,17 @@ def test_a_version_that_is_withdrawn_after_it_was_listed(small, version):
     assert compare(small) == ([], [], [], [])
 
 
+def test_the_page_about_the_api_shows_no_diff_that_the_next_build_removes(empty, settled):
+    for version in ("1.0.0", "1.1.0"):
+        write_version(empty.content, "ann", "x", version, f"Say {version}.")
+    build(empty, index=False)
+    for path in Path(empty.content, "ann/x").glob("1.0.0.*"):
+        path.unlink()
+    for _ in range(2):
+        build(empty, index=False)
+        assert compare(empty)[:3] == ([], [], [])
+
+
 def test_prompts_that_no_build_saw_before_their_withdrawal_count_for_the_serial(small, settled):
     build(small, index=False)
     write_version(small.content, "zoe", "gone", "1.0.0", "Hi.")
