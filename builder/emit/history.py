@@ -17,7 +17,6 @@ from builder.model.records import VersionFile, time_of
 from builder.model.withdrawn import WithdrawnParts
 from builder.stats.pulls import PullCounts
 from builder.store import content
-from builder.store.label_files import read_event
 from builder.store.state.repos import RepoRow
 from builder.store.withdrawn_files import WithdrawnListing
 
@@ -145,8 +144,7 @@ def read_history(
     numbers = _number(task, current, records, gone)
     moves = [*events, *(("", move) for move in (*carried, *gone.moves))]
     of_labels = [move for _, move in moves]
-    withdrawn = {str(one.version) for one in gone.versions}
-    found = find_faults(of_labels, {*names}, f"{task.id}/", withdrawn)
+    found = find_faults(of_labels, {*names}, f"{task.id}/", gone.names)
     Faults(fault for fault in found if not fault.is_warning).check()
     moved = {move.label for _, move in {*remembered} ^ {*moves}}
     return History(names, known, stale, gone, numbers, moves, fold(of_labels), moved)
@@ -162,7 +160,7 @@ def _read_events(root: str, task: Task, remembered: list[Marked]) -> list[Marked
             events.append(old)
             continue
         with faults:
-            events.append((mark, move_of(number, read_event(root, task.id, number))))
+            events.append((mark, move_of(number, content.read_event(root, task.id, number))))
     faults.check()
     return events
 

@@ -143,7 +143,7 @@ class Prompt:
             self._write_refs(rows)
         row = self._write_repo(rows)
         objects = {
-            "version": [row.version for row in rows] + [str(one.version) for one in gone.versions],
+            "version": [*(row.version for row in rows), *gone.names],
             "archive": [latest],
             "label": self.history.labels.history,
             "ref": [ref or NO_REF_ID for row in rows for ref in row.refs],
@@ -341,7 +341,7 @@ class Prompt:
             names=" ".join(row.version for row in rows),
             versions=history.encode_versions(rows),
             labels=history.encode_moves(self.history.moves),
-            withdrawn=" ".join(sorted(str(one.version) for one in gone.versions)),
+            withdrawn=" ".join(sorted(gone.names)),
             gone=files.withdrawn_lines(task.owner, task.name, gone),
             versions_count=repo.versions_count,
             pulls=pulls,

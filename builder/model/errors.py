@@ -16,43 +16,25 @@ from typing import NamedTuple, Self
 
 from builder.model.plural import counted
 
-STATUS = {
-    "invalid_json": 400,
-    "invalid_label": 400,
-    "invalid_name": 400,
-    "invalid_parameter": 400,
-    "invalid_version": 400,
-    "missing_token": 401,
-    "invalid_token": 401,
-    "token_expired": 401,
-    "insufficient_scope": 403,
-    "not_owner": 403,
-    "label_not_found": 404,
-    "not_found": 404,
-    "page_not_found": 404,
-    "repo_not_found": 404,
-    "tag_not_found": 404,
-    "user_not_found": 404,
-    "version_not_found": 404,
-    "method_not_allowed": 405,
-    "last_maintainer": 409,
-    "version_conflict": 409,
-    "version_withdrawn": 409,
-    "withdrawn": 410,
-    "base_version_mismatch": 412,
-    "label_moved": 412,
-    "content_too_large": 413,
-    "unsupported_media_type": 415,
-    "idempotency_key_reused": 422,
-    "name_reserved": 422,
-    "secret_detected": 422,
-    "validation_failed": 422,
-    "rate_limited": 429,
-    "headers_too_large": 431,
-    "internal_error": 500,
-    "storage_unavailable": 503,
-    "unavailable": 503,
+_CODES = {
+    400: "invalid_json invalid_label invalid_name invalid_parameter invalid_version",
+    401: "missing_token invalid_token token_expired",
+    403: "insufficient_scope not_owner",
+    404: "label_not_found not_found page_not_found repo_not_found tag_not_found"
+    " user_not_found version_not_found",
+    405: "method_not_allowed",
+    409: "last_maintainer version_conflict version_withdrawn",
+    410: "withdrawn",
+    412: "base_version_mismatch label_moved",
+    413: "content_too_large",
+    415: "unsupported_media_type",
+    422: "idempotency_key_reused name_reserved secret_detected validation_failed",
+    429: "rate_limited",
+    431: "headers_too_large",
+    500: "internal_error",
+    503: "storage_unavailable unavailable",
 }
+STATUS = {code: status for status, codes in _CODES.items() for code in codes.split()}
 
 # The only codes of responses in Langfuse's format.
 LANGFUSE_NOT_FOUND = "LangfuseNotFoundError"

@@ -126,20 +126,8 @@ LIMITS_HIT = Counter(
     "Requests refused by a limit. connections: of all clients; client-connections: of one "
     "address; head: size of a request's head; searches: waiting searches; quota: of an owner; "
     "the others: requests in a period.",
-    limit=(
-        "read",
-        "publish",
-        "check",
-        "compare",
-        "failed-auth",
-        "sign-in",
-        "account",
-        "preview",
-        "openid",
-        "connections",
-        "client-connections",
-        "head",
-        "searches",
-        "quota",
+    limit=tuple(
+        "read publish check compare failed-auth sign-in account preview openid connections "
+        "client-connections head searches quota".split()
     ),
 )

@@ -90,12 +90,7 @@ class Version(NamedTuple):
 
         Raises RequestError ``version_conflict`` if a number would pass its limit.
         """
-        if kind == "major":
-            successor = Version(self.major + 1, 0, 0)
-        elif kind == "minor":
-            successor = Version(self.major, self.minor + 1, 0)
-        else:
-            successor = Version(self.major, self.minor, self.patch + 1)
+        successor = self._with(kind, self[BUMPS.index(kind)] + 1)
         if max(successor) > VERSION_PART_MAX:
             raise RequestError(
                 "version_conflict",
@@ -108,13 +103,12 @@ class Version(NamedTuple):
         """This new version if any of its parts is at least ``floor``. Otherwise the part that
         ``kind`` (of BUMPS) counts is raised to ``floor``.
         """
-        if max(self) >= floor:
-            return self
-        if kind == "major":
-            return Version(floor, 0, 0)
-        if kind == "minor":
-            return Version(self.major, floor, 0)
-        return Version(self.major, self.minor, floor)
+        return self if max(self) >= floor else self._with(kind, floor)
+
+    def _with(self, kind: str, value: int) -> "Version":
+        """The version with another value for ``kind``, and zeros after it."""
+        place = BUMPS.index(kind)
+        return Version(*self[:place], value, *[0] * (2 - place))
 
 
 FIRST_VERSION = Version(1, 0, 0)

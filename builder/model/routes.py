@@ -66,6 +66,12 @@ PAGE_POLICY = (
     "img-src 'self'; base-uri 'none'; form-action 'self'"
 )
 
+# The scripts of pages that are served as they are in `assets/`.
+SCRIPTS = """
+    site search results prompt version compare changes account editor editor_files marked_text
+    codemirror
+""".split()
+
 # The grammar of each parameter of a template. A reader's value that does not match never becomes
 # part of a path.
 GRAMMAR = {
@@ -313,19 +319,9 @@ _ROWS = (
     # Without this file, GitHub Pages leaves out paths that begin with an underscore.
     _row("no_jekyll", "/.nojekyll", TEXT, "list", "site"),
     _row("stylesheet", "/assets/style.css", CSS, "list", "site"),
-    _row("site_script", "/assets/site.js", SCRIPT, "list", "site"),
-    _row("search_script", "/assets/search.js", SCRIPT, "list", "site"),
-    _row("results_script", "/assets/results.js", SCRIPT, "list", "site"),
+    *(_row(f"{one}_script", f"/assets/{one}.js", SCRIPT, "list", "site") for one in SCRIPTS),
+    # This script has the rules of searches in it.
     _row("catalogue_script", "/assets/catalogue.js", SCRIPT, "list", "site"),
-    _row("prompt_script", "/assets/prompt.js", SCRIPT, "list", "site"),
-    _row("version_script", "/assets/version.js", SCRIPT, "list", "site"),
-    _row("compare_script", "/assets/compare.js", SCRIPT, "list", "site"),
-    _row("changes_script", "/assets/changes.js", SCRIPT, "list", "site"),
-    _row("account_script", "/assets/account.js", SCRIPT, "list", "site"),
-    _row("editor_script", "/assets/editor.js", SCRIPT, "list", "site"),
-    _row("editor_files_script", "/assets/editor_files.js", SCRIPT, "list", "site"),
-    _row("marked_text_script", "/assets/marked_text.js", SCRIPT, "list", "site"),
-    _row("codemirror_script", "/assets/codemirror.js", SCRIPT, "list", "site"),
     _row("icon", "/assets/icon.svg", SVG, "list", "site"),
     _row("picture", "/assets/picture.png", PNG, "list", "site"),
     # For crawlers and feed readers
@@ -349,20 +345,10 @@ _ROWS = (
 
 # Large files that are read often and written seldom. They are also stored compressed, for hosts
 # that send such files.
-_COMPRESSED = (
-    "home",
-    "connect",
-    "search_page",
-    "api_page",
-    "openapi",
-    "catalogue",
-    "stylesheet",
-    "site_script",
-    "search_script",
-    "catalogue_script",
-    "prompt_script",
-    "codemirror_script",
-)
+_COMPRESSED = """
+    home connect search_page api_page openapi catalogue stylesheet site_script search_script
+    catalogue_script prompt_script codemirror_script
+""".split()
 
 
 def _compressed(row: Route) -> Route:

@@ -35,6 +35,10 @@ class WithdrawnParts(NamedTuple):
     whole: WithdrawalFile | None
     moves: list[Move]
 
+    @property
+    def names(self) -> set[str]:
+        return {str(one.version) for one in self.versions}
+
 
 def public(withdrawal: WithdrawalFile) -> Withdrawal:
     """A withdrawal as readers see it."""

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,22 +18,10 @@ from builder.model.metrics import Reading
 from builder.model.progress import Progress
 from builder.model.records import format_time
 from builder.model.settings import Settings
+from builder.pipeline import build_metrics as metrics
 from builder.pipeline.background import Background, pause_seconds
-from builder.pipeline.batch import Batch, unavailable
 from builder.pipeline.build import Built, build
-from builder.pipeline.build_metrics import (
-    BUILD_BEHIND,
-    BUILD_FAILURES,
-    BUILD_FILES,
-    BUILD_SECONDS,
-    BUILD_WAITING,
-    BUILDS,
-    PROMPTS,
-    PUBLICATIONS_LATE,
-    SERIAL,
-    VERSIONS,
-)
-from builder.pipeline.context import Named
+from builder.pipeline.context import Named, Visible
 from builder.stats.database import pulls_mark
 from builder.store.site import read_serial
 
@@ -59,6 +48,49 @@ WAKE_SECONDS = 0.2
 CACHE_CHECK_SECONDS = 60.0
 
 Outcome = Built | Exception
+
+
+@dataclass
+class Batch:
+    """The input of one build: repos, with the publishers that wait for each, or everything."""
+
+    is_everything: bool = False
+    repos: dict[Named, list[Future[int]]] = field(default_factory=dict)
+    # The time of the first request in the batch, by monotonic time.
+    since: float | None = None
+    # As in ``build``.
+    edited: bool = False
+    # As in ``build``.
+    serial: int | None = None
+    covers_serial: bool = True
+    check_seconds: float = 0.0
+
+    @property
+    def is_waited_for(self) -> bool:
+        return any(self.repos.values())
+
+    def note_visible(self, visible: Visible) -> None:
+        """Answer the publishers whose repos readers can see now."""
+        for (owner, name), futures in self.repos.items():
+            is_faulty = f"{owner}/{name}" in visible.faulty
+            while futures:
+                if is_faulty:
+                    error = unavailable(
+                        "a file of this prompt has a fault, which the operator's log names"
+                    )
+                    futures.pop().set_exception(error)
+                else:
+                    futures.pop().set_result(visible.serial)
+
+    def fail(self, reason: str) -> None:
+        """Answer the publishers that still wait that their repos are not visible."""
+        for futures in self.repos.values():
+            while futures:
+                futures.pop().set_exception(unavailable(reason))
+
+
+def unavailable(reason: str) -> RequestError:
+    return RequestError("unavailable", f"It is not on the site yet: {reason}.")
 
 
 class _Stopped(BaseException):
@@ -163,10 +195,10 @@ class Rebuilder(Background):
         try:
             return future.result(PATIENCE_SECONDS)
         except TimeoutError:
-            PUBLICATIONS_LATE.count()
+            metrics.PUBLICATIONS_LATE.count()
             raise unavailable("the build is taking too long") from None
         except RequestError:
-            PUBLICATIONS_LATE.count()
+            metrics.PUBLICATIONS_LATE.count()
             raise
 
     def _note_request(self) -> None:
@@ -208,15 +240,15 @@ class Rebuilder(Background):
     def readings(self) -> Iterator[Reading]:
         """The gauges of builds."""
         health = self.health()
-        yield Reading(BUILD_FAILURES, health["failures"])
-        yield Reading(BUILD_BEHIND, health["lag_seconds"])
-        yield Reading(BUILD_WAITING, health["waiting"])
+        yield Reading(metrics.BUILD_FAILURES, health["failures"])
+        yield Reading(metrics.BUILD_BEHIND, health["lag_seconds"])
+        yield Reading(metrics.BUILD_WAITING, health["waiting"])
         if health["serial"] is not None:
-            yield Reading(SERIAL, health["serial"])
+            yield Reading(metrics.SERIAL, health["serial"])
         if self._totals:
             prompts, versions = self._totals
-            yield Reading(PROMPTS, prompts)
-            yield Reading(VERSIONS, versions)
+            yield Reading(metrics.PROMPTS, prompts)
+            yield Reading(metrics.VERSIONS, versions)
 
     # The thread
 
@@ -316,10 +348,10 @@ class Rebuilder(Background):
             self._report(report)
 
     def _note_success(self, batch: Batch, report: Built) -> None:
-        BUILDS.count("succeeded")
-        BUILD_SECONDS.observe(report.seconds)
-        BUILD_FILES.count("written", by=report.written)
-        BUILD_FILES.count("removed", by=report.removed)
+        metrics.BUILDS.count("succeeded")
+        metrics.BUILD_SECONDS.observe(report.seconds)
+        metrics.BUILD_FILES.count("written", by=report.written)
+        metrics.BUILD_FILES.count("removed", by=report.removed)
         with self._changed:
             self._fails_publications = False
             self._totals = report.repos, report.versions
@@ -341,7 +373,7 @@ class Rebuilder(Background):
                 self._behind_since = self._next.since if report.is_settled else left
 
     def _note_failure(self, batch: Batch, error: Exception) -> None:
-        BUILDS.count("failed")
+        metrics.BUILDS.count("failed")
         is_waited_for = batch.is_waited_for
         batch.fail("the build failed; the operator's log has the cause")
         with self._changed:

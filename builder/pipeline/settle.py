@@ -12,7 +12,6 @@ that each recount ends.
 
 import os
 import time
-from collections.abc import Callable
 
 from builder.emit import catalogue
 from builder.emit.history import task_as_remembered
@@ -36,6 +35,10 @@ SLICE_SHARE = 0.5
 # In one commit of the index. A publisher waits for one commit at most.
 REPOS_PER_COMMIT = 25
 REPOS_PER_COMMIT_UNHURRIED = 2_000
+# A publisher waits for one batch of repos with new pulls at most. If no build can be waiting,
+# batches are large, so that several processes render.
+REPOS_PER_BATCH = 25
+REPOS_PER_BATCH_UNHURRIED = 2_000
 
 
 class Settling:
@@ -50,7 +53,7 @@ class Settling:
     def run(self) -> bool:
         """Continue with all that is left; False if some of it still is."""
         context, state = self.context, self.context.state
-        if is_behind(context) or context.lags:
+        if self._is_behind() or context.lags:
             state.passes.note_behind()
         if self._is_waited_for() and not self._is_late():
             return False
@@ -58,13 +61,14 @@ class Settling:
             serial = state.passes.serial()
             if serial is None:
                 # Between passes, so that pulls and lists do not delay each other forever.
-                if not recount(context, self._must_yield):
+                self._note_pulls()
+                if not self._renew_repos() or not self._renew_owners():
                     return False
                 serial = context.next_serial
                 state.passes.begin(serial)
             if not self._write_pass(serial):
                 return False
-            if state.passes.end() and not is_behind(context) and not context.lags:
+            if state.passes.end() and not self._is_behind() and not context.lags:
                 state.todo.done(Work.CATALOGUE)
                 # True if repos have changed meanwhile.
                 return not state.todo.has(Work.REPO)
@@ -142,20 +146,23 @@ class Settling:
     def _write_deep_pages(self) -> bool:
         """Write the stale pages of this pass's lists; False if interrupted."""
         context, state = self.context, self.context.state
-        lists = state.passes.lists()
-        for done, one in enumerate(lists):
-            number: int | None = one.page
+        lists = sorted(state.todo.names(Work.PASS_LIST))
+        for done, name in enumerate(lists):
+            sort, tag, first = name.split("/")
+            number: int | None = int(first)
             while number:
                 if self._must_yield():
                     return False
-                stretch = catalogue.find_stale(state, one.tag, one.sort, number)
+                stretch = catalogue.find_stale(state, tag or None, sort, number)
                 state.orphans.add(stretch.gone)
                 state.checkpoint()
                 for page in stretch.pages:
                     context.request.progress("Writing lists", done, len(lists))
                     catalogue.write_page(page, context.settings, state, context.site)
+                state.todo.done(Work.PASS_LIST, [f"{sort}/{tag}/{number}"])
                 number = stretch.following
-                state.passes.put_next_page(one, number)
+                if number:
+                    state.todo.add(Work.PASS_LIST, [f"{sort}/{tag}/{number}"])
         return True
 
     def _update_index(self) -> bool:
@@ -202,81 +209,87 @@ class Settling:
         # A second pass removes nothing more: its files became orphans in this same build.
         self._has_removed = True
 
+    # New pulls
 
-# A publisher waits for one batch at most. If no build can be waiting, batches are large, so that
-# several processes render.
-REPOS_PER_BATCH = 25
-REPOS_PER_BATCH_UNHURRIED = 2_000
+    def _is_behind(self) -> bool:
+        """True if the site shows other pulls than were counted."""
+        todo = self.context.state.todo
+        return not self._are_shown() or todo.has(Work.REPO_PULLS, Work.OWNER_PULLS)
 
+    def _are_shown(self) -> bool:
+        shown = self.context.state.pulls
+        return shown.shown() == newest(self.context.pulls) and shown.begun() is None
 
-def is_behind(context: Context) -> bool:
-    """True if the site shows other pulls than were counted."""
-    return not _are_shown(context) or context.state.todo.has(Work.REPO_PULLS, Work.OWNER_PULLS)
+    def _note_pulls(self) -> None:
+        """Note which repos and owners show other pulls than were counted."""
+        state, pulls = self.context.state, self.context.pulls
+        if self._are_shown():
+            return
+        shown = state.pulls.shown()
+        serial, _ = shown
+        if serial and all(
+            pulls.nonce(one) == nonce for one, nonce in (shown, state.pulls.begun() or shown)
+        ):
+            repos = pulls.changed_since(serial)
+        else:
+            # The first counts replace every null with 0. If the database is another one than the
+            # site shows, or an older copy of it, their differences are unknown.
+            repos = state.ids.all()
+            state.todo.add(Work.OWNER_PULLS, state.owners.handles())
+        state.todo.add(Work.REPO_PULLS, repos)
+        state.pulls.show(*newest(pulls))
+        state.checkpoint()
 
+    def _renew_repos(self) -> bool:
+        """Write the repos with new pulls; False if interrupted."""
+        todo = self.context.state.todo
+        is_hurried = self.context.is_hurried
+        batch_size = REPOS_PER_BATCH if is_hurried else REPOS_PER_BATCH_UNHURRIED
+        done, total = 0, todo.count(Work.REPO_PULLS)
+        while batch := todo.first(Work.REPO_PULLS, batch_size):
+            if self._must_yield():
+                return False
+            self._renew(batch, done, total)
+            done += len(batch)
+        return True
 
-def recount(context: Context, must_yield: Callable[[], bool]) -> bool:
-    """Continue the recount; False if it was interrupted."""
-    _note_changes(context)
-    return _renew_repos(context, must_yield) and _renew_owners(context, must_yield)
+    def _renew(self, batch: list[str], start: int, total: int) -> None:
+        context, state = self.context, self.context.state
+        # Counted repos may have left the catalogue.
+        old = {repo_id: row for repo_id in batch if (row := state.repos.get(repo_id))}
+        tasks = [task_as_remembered(row, context.pulls.of(row.id)) for row in old.values()]
+        try:
+            rendered = render_repos(tasks, context.settings, context.site)
+            for done, (row, _) in enumerate(rendered, start):
+                context.request.progress("Updating pulls", done, total)
+                context.rendered += 1
+                _put(state, row, old[row.id])
+        except ContentError as error:
+            for fault in error.faults:
+                owner, name, *_ = fault.path.split("/")
+                state.todo.add(Work.REPO, [f"{owner}/{name}"])
+                # A removed repo is no fault, but the next build has to handle it, too.
+                if os.path.isdir(content.repo_path(context.settings.content, owner, name)):
+                    context.faults.append(fault)
+        state.todo.done(Work.REPO_PULLS, batch)
+        state.checkpoint()
 
-
-def _are_shown(context: Context) -> bool:
-    shown = context.state.pulls
-    return shown.shown() == newest(context.pulls) and shown.begun() is None
-
-
-def _note_changes(context: Context) -> None:
-    state, pulls = context.state, context.pulls
-    if _are_shown(context):
-        return
-    shown = state.pulls.shown()
-    serial, _ = shown
-    if serial and all(
-        pulls.nonce(one) == nonce for one, nonce in (shown, state.pulls.begun() or shown)
-    ):
-        repos = pulls.changed_since(serial)
-    else:
-        # The first counts replace every null with 0. If the database is another one than the site
-        # shows, or an older copy of it, their differences are unknown.
-        repos = state.ids.all()
-        state.todo.add(Work.OWNER_PULLS, state.owners.handles())
-    state.todo.add(Work.REPO_PULLS, repos)
-    state.pulls.show(*newest(pulls))
-    state.checkpoint()
-
-
-def _renew_repos(context: Context, must_yield: Callable[[], bool]) -> bool:
-    todo = context.state.todo
-    batch_size = REPOS_PER_BATCH if context.is_hurried else REPOS_PER_BATCH_UNHURRIED
-    done, total = 0, todo.count(Work.REPO_PULLS)
-    while batch := todo.first(Work.REPO_PULLS, batch_size):
-        if must_yield():
-            return False
-        _renew(context, batch, done, total)
-        done += len(batch)
-    return True
-
-
-def _renew(context: Context, batch: list[str], start: int, total: int) -> None:
-    state = context.state
-    # Counted repos may have left the catalogue.
-    old = {repo_id: row for repo_id in batch if (row := state.repos.get(repo_id))}
-    tasks = [task_as_remembered(row, context.pulls.of(row.id)) for row in old.values()]
-    try:
-        rendered = render_repos(tasks, context.settings, context.site)
-        for done, (row, _) in enumerate(rendered, start):
-            context.request.progress("Updating pulls", done, total)
-            context.rendered += 1
-            _put(state, row, old[row.id])
-    except ContentError as error:
-        for fault in error.faults:
-            owner, name, *_ = fault.path.split("/")
-            state.todo.add(Work.REPO, [f"{owner}/{name}"])
-            # A removed repo is no fault, but the next build has to handle it, too.
-            if os.path.isdir(content.repo_path(context.settings.content, owner, name)):
-                context.faults.append(fault)
-    state.todo.done(Work.REPO_PULLS, batch)
-    state.checkpoint()
+    def _renew_owners(self) -> bool:
+        """Write the owners of these repos; False if interrupted."""
+        context, todo = self.context, self.context.state.todo
+        owners = todo.first(Work.OWNER_PULLS, -1)
+        for done, owner in enumerate(owners):
+            if self._must_yield():
+                return False
+            context.request.progress("Writing owners", done, len(owners))
+            try:
+                catalogue.write_owner(owner, context.settings, context.state, context.site)
+            except ContentError as error:
+                context.faults += error.faults
+                todo.add(Work.OWNER, [owner])
+            todo.done(Work.OWNER_PULLS, [owner])
+            context.state.checkpoint()
+        return True
 
 
 def _put(state: State, row: RepoRow, old: RepoRow) -> None:
@@ -293,22 +306,3 @@ def _put(state: State, row: RepoRow, old: RepoRow) -> None:
         state.todo.add(Work.LIST, ["", *row.tags.split()])
         state.todo.add(Work.HOME)
         state.todo.add(Work.CATALOGUE)
-
-
-def _renew_owners(context: Context, must_yield: Callable[[], bool]) -> bool:
-    state = context.state
-    done, total = 0, state.todo.count(Work.OWNER_PULLS)
-    while batch := state.todo.first(Work.OWNER_PULLS, 1):
-        if must_yield():
-            return False
-        (owner,) = batch
-        context.request.progress("Writing owners", done, total)
-        try:
-            catalogue.write_owner(owner, context.settings, state, context.site)
-        except ContentError as error:
-            context.faults += error.faults
-            state.todo.add(Work.OWNER, [owner])
-        state.todo.done(Work.OWNER_PULLS, batch)
-        state.checkpoint()
-        done += 1
-    return True

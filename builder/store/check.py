@@ -15,20 +15,7 @@ from builder.model.ordinals import Counted, count_withdrawn
 from builder.model.ordinals import find_faults as find_faults_of_ordinals
 from builder.model.plural import counted
 from builder.model.records import VersionFile
-from builder.store.content import (
-    FORMAT_NUMBER,
-    RepoListing,
-    check_format,
-    list_owners,
-    list_repos,
-    list_versions,
-    named_folders,
-    read_files,
-    read_home,
-    read_owner,
-    read_version,
-)
-from builder.store.label_files import read_event
+from builder.store import content
 from builder.store.restored import read_restored
 from builder.store.sqlite import folder_lock
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, read_parts
@@ -44,23 +31,23 @@ def check(root: str) -> Iterator[Fault]:
     """Every fault of the tree, in order of path, including those that a build ignores, and
     warnings.
     """
-    yield from _faults_of(read_home, root)
+    yield from _faults_of(content.read_home, root)
     yield from _faults_of(read_restored, root)
     try:
-        owners = list_owners(root)
+        owners = content.list_owners(root)
     except ContentError as error:
         yield from error.faults
-        owners = named_folders(root, names.OWNER_CHARS_MAX)
+        owners = content.named_folders(root, names.OWNER_CHARS_MAX)
     yield from _stray_texts_in(root, "")
     for owner in owners:
         yield from _reserved(owner, [("owner", owner)])
-        yield from _faults_of(read_owner, root, owner)
+        yield from _faults_of(content.read_owner, root, owner)
         yield from _strays(root, owner)
         try:
-            repos = list_repos(root, owner)
+            repos = content.list_repos(root, owner)
         except ContentError as error:
             yield from error.faults
-            repos = named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX)
+            repos = content.named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX)
         for name in repos:
             yield from check_repo(root, owner, name)
 
@@ -90,7 +77,9 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
     yield from _check_history(root, owner, name, listing)
 
 
-def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> Iterator[Fault]:
+def _check_history(
+    root: str, owner: str, name: str, listing: content.RepoListing
+) -> Iterator[Fault]:
     """The faults of a repo's versions, labels and withdrawals, read in order of time."""
     where = f"{owner}/{name}"
     versions, events, withdrawn, _ = listing
@@ -100,11 +89,11 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
     counted: list[Counted] = []
     for version in versions:
         try:
-            record, text = read_version(root, owner, name, version)
-            read_files(root, owner, name, version, record)
+            record, text = content.read_version(root, owner, name, version)
+            content.read_files(root, owner, name, version, record)
         except ContentError as error:
             # Otherwise it was withdrawn meanwhile.
-            if version in list_versions(root, owner, name).versions:
+            if version in content.list_versions(root, owner, name).versions:
                 yield from error.faults
             continue
         moves += moves_with(str(version), record)
@@ -112,13 +101,13 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
         counted.append(Counted(record.published_at, version, record.ordinal or None, file))
         yield from _check_version(where, version, record, text, before)
         yield from _strange_files(root, f"{where}/{tree.FILE.entry(version)}", record)
-        if record.files and check_format(root) < FORMAT_NUMBER:
-            then = f"write {FORMAT_NUMBER} to {root}/{tree.FORMAT_FILE}"
+        if record.files and content.check_format(root) < content.FORMAT_NUMBER:
+            then = f"write {content.FORMAT_NUMBER} to {root}/{tree.FORMAT_FILE}"
             yield Fault(f"{where}/{file}", f"older releases misread files; {then}", is_warning=True)
         before, tags = record.published_at, record.tags
     for number in events:
         try:
-            moves.append(move_of(number, read_event(root, where, number)))
+            moves.append(move_of(number, content.read_event(root, where, number)))
         except ContentError as error:
             yield from error.faults
     gone = set(withdrawn.versions)
@@ -128,7 +117,7 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
         yield from error.faults
     else:
         moves += parts.moves
-        gone |= {str(one.version) for one in parts.versions}
+        gone |= parts.names
         counted += [count_withdrawn(one, withdrawn.versions) for one in parts.versions]
     labels = {move.label for move in moves}
     named = [("prompt", name), *(("tag", tag) for tag in tags)]
@@ -137,13 +126,13 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
     yield from find_faults(moves, {*map(str, versions)}, f"{where}/", gone)
 
 
-def _look(root: str, where: str) -> tuple[RepoListing, list[Fault]]:
+def _look(root: str, where: str) -> tuple[content.RepoListing, list[Fault]]:
     """The listing of a repo's folder, and its unexpected files. Raises ContentError,
     FileNotFoundError.
     """
     # Before the versions, so that a version committed meanwhile is listed below.
     strays = [*_strays(root, where)]
-    listing = list_versions(root, *where.split("/"))
+    listing = content.list_versions(root, *where.split("/"))
     versions = itertools.product(tree.VERSION_KINDS, listing.versions)
     known = {*listing.left, *(kind.entry(version) for kind, version in versions)}
     return listing, [one for one in strays if one.path.rpartition("/")[2] not in known]
@@ -211,9 +200,9 @@ def stray_texts(root: str) -> Iterator[Fault]:
     ``check``.
     """
     yield from _stray_texts_in(root, "")
-    for owner in named_folders(root, names.OWNER_CHARS_MAX):
+    for owner in content.named_folders(root, names.OWNER_CHARS_MAX):
         yield from _stray_texts_in(root, owner)
-        for name in named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX):
+        for name in content.named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX):
             yield from _stray_texts_in(root, f"{owner}/{name}")
 
 

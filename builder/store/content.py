@@ -1,5 +1,6 @@
 """Reads the content tree (see ``content_tree``), the source of truth. Never writes."""
 
+import contextlib
 import hashlib
 import os
 import time
@@ -9,11 +10,21 @@ from typing import NamedTuple
 import msgspec
 
 from builder.model import names
-from builder.model.content_tree import FILE, FORMAT, FORMAT_FILE, HOME, PROFILE, RECORD, TEXT
+from builder.model.content_tree import (
+    FILE,
+    FORMAT,
+    FORMAT_FILE,
+    HOME,
+    LABEL,
+    LABELS,
+    PROFILE,
+    RECORD,
+    TEXT,
+)
 from builder.model.errors import ContentError, Fault, Faults, OperatorError
 from builder.model.names import Version
-from builder.model.records import OwnerFile, StoredFile, VersionFile
-from builder.store import label_files, withdrawn_files
+from builder.model.records import LabelFile, OwnerFile, StoredFile, VersionFile
+from builder.store import withdrawn_files
 from builder.store.plain_files import (
     files_in,
     mark_of_files,
@@ -37,6 +48,7 @@ CHANGED = (
 
 _decode_version = msgspec.json.Decoder(VersionFile).decode
 _decode_owner = msgspec.json.Decoder(OwnerFile).decode
+_decode_event = msgspec.json.Decoder(LabelFile).decode
 
 
 class RepoListing(NamedTuple):
@@ -170,7 +182,7 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     """
     repo, path = f"{owner}/{name}", repo_path(root, owner, name)
     faults = Faults()
-    events = label_files.list_events(root, repo, time.time_ns() - CLOCK_GRAIN_NS, faults)
+    events = _list_events(root, repo, faults)
     texts, records, folders = set[str](), set[str](), set[str]()
     files = {TEXT: texts, RECORD: records, FILE: folders}
     for kind, version, _ in files_in(root, repo, "", faults):
@@ -194,6 +206,21 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     left = [kind.entry(version) for kind, found in files.items() for version in found & gone]
     versions = [*map(_parse, sorted(alive, key=_parse))]
     return RepoListing(versions, events, withdrawn, tuple(sorted(left)))
+
+
+def _list_events(root: str, repo: str, faults: list[Fault]) -> dict[int, str]:
+    """The mark of each change of a label (see ``mark_of_files``) by its number, in order; opens
+    none. Adds to ``faults`` as ``files_in``, and for too many files.
+    """
+    settled_ns, marks = time.time_ns() - CLOCK_GRAIN_NS, {}
+    for _, number, entry in files_in(root, repo, LABELS, faults):
+        with contextlib.suppress(FileNotFoundError):  # Removed by hand meanwhile.
+            status = entry.stat(follow_symlinks=False)
+            marks[int(number)] = mark_of_files((status,), settled_ns)
+    if len(marks) > names.LABEL_EVENTS_PER_REPO_MAX:
+        limit = names.LABEL_EVENTS_PER_REPO_MAX
+        faults.append(Fault(f"{repo}/{LABELS}", f"more than {limit:,} changes of labels"))
+    return dict(sorted(marks.items()))
 
 
 @lru_cache(2 * names.VERSIONS_PER_REPO_MAX)
@@ -339,6 +366,11 @@ def read_version_file(
     if hashlib.sha256(data).hexdigest() != stored.sha256:
         raise ContentError([Fault(file, CHANGED)])
     return data
+
+
+def read_event(root: str, repo: str, number: int) -> LabelFile:
+    """One change of a label of ``repo`` (``owner/name``). Raises ContentError."""
+    return read_record_file(root, f"{repo}/{LABEL.file(number)}", _decode_event, LABEL.bytes_max)
 
 
 def read_owner(root: str, owner: str) -> OwnerFile | None:

@@ -82,13 +82,6 @@ CREATE TABLE todo (
     name TEXT NOT NULL,               -- of a piece of it
     PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
--- Lists that the pass under way has not done, in one order each, and the page to go on at.
-CREATE TABLE pass_list (
-    sort TEXT NOT NULL,
-    tag TEXT NOT NULL,                -- empty: all repos
-    page INTEGER NOT NULL,
-    PRIMARY KEY (sort, tag)
-) WITHOUT ROWID;
 -- What may have lost its object; if it has, the build after the next removes it, or the next
 -- where it is due. Outlives the rest, or repeated full builds would remove nothing.
 CREATE TABLE IF NOT EXISTS orphan (

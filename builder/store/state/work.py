@@ -8,7 +8,6 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from enum import StrEnum, auto
-from typing import NamedTuple
 
 from builder.model.routes import SORTS
 from builder.store.state.tables import Meta, Table
@@ -30,6 +29,7 @@ class Work(StrEnum):
     INDEX_REPO = auto()  # add it to the index, or remove it; by id
     # In the current pass
     PASS_INDEX_REPO = auto()
+    PASS_LIST = auto()  # in one order; by order, tag and the next page, such as "top//1"
     # One piece each, without a name
     INDEX = auto()  # compare all repos
     TAGS = auto()
@@ -81,16 +81,6 @@ class Todo(Table):
         self._db.execute("UPDATE OR REPLACE todo SET kind = ? WHERE kind = ?", (to, kind))
 
 
-class PassList(NamedTuple):
-    """A list in one order that the pass still has to write, beginning with a page. ``tag`` None:
-    all repos.
-    """
-
-    sort: str
-    tag: str | None
-    page: int
-
-
 class Passes(Table):
     """The current pass, if any, and the time since which changes wait for one."""
 
@@ -119,8 +109,7 @@ class Passes(Table):
         self._meta.put("pass", str(serial))
         self._meta.rename("behind", "pass behind")
         tags = self._todo.names(Work.LIST)
-        rows = [(sort, tag) for sort in SORTS for tag in tags]
-        self._db.executemany("INSERT INTO pass_list VALUES (?, ?, 1)", rows)
+        self._todo.add(Work.PASS_LIST, [f"{sort}/{tag}/1" for sort in SORTS for tag in tags])
         self._todo.done(Work.LIST, tags)
         self._todo.move(Work.INDEX_REPO, Work.PASS_INDEX_REPO)
 
@@ -129,20 +118,3 @@ class Passes(Table):
         self._meta.drop("pass")
         self._meta.drop("pass behind")
         return not self._todo.has(Work.LIST)
-
-    def lists(self) -> list[PassList]:
-        """The lists that the pass still has to write, in order."""
-        rows = self._db.execute("SELECT sort, tag, page FROM pass_list ORDER BY sort, tag")
-        return [PassList(sort, tag or None, page) for sort, tag, page in rows]
-
-    def put_next_page(self, one: PassList, page: int | None) -> None:
-        """Store the next page of a list; None: the list is done."""
-        if page:
-            self._db.execute(
-                "UPDATE pass_list SET page = ? WHERE sort = ? AND tag = ?",
-                (page, one.sort, one.tag or ""),
-            )
-        else:
-            self._db.execute(
-                "DELETE FROM pass_list WHERE sort = ? AND tag = ?", (one.sort, one.tag or "")
-            )

@@ -12,7 +12,7 @@ from builder.model.names import ORDINAL_MAX
 from builder.model.request_bodies import WithdrawalDraft
 from builder.store import content
 from builder.store.check import check
-from builder.store.kept_records import read_kept
+from builder.store.labels import read_kept
 from publisher.write.decision import Terms
 from publisher.write.durable import FolderStore
 from publisher.write.withdraw import withdraw
