@@ -51,9 +51,9 @@ def build(
       hubctl build --base-url https://prompts.example.org
     """
     # Loaded late: other commands import this module to read its options.
+    from builder.emit import GC_THRESHOLD
     from builder.pipeline.build import build as build_site
     from builder.pipeline.build import compare
-    from builder.pipeline.pool import GC_THRESHOLD
 
     gc.set_threshold(GC_THRESHOLD)
     base_url, private = settings.base_url, settings.private

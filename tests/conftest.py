@@ -16,8 +16,8 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
+from builder.emit import fixed
 from builder.model.settings import Settings
-from builder.pipeline import visible
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.clock import settled, stop_clock  # noqa: F401
 from tests.support.depth import QUARTER, QUARTERS, chosen
@@ -45,7 +45,7 @@ if (
 # A fifth of a small build compresses assets, which are the same in all sites that tests build; half
 # of the rest writes what depends on code and settings alone.
 gzip.compress = functools.lru_cache(maxsize=64)(gzip.compress)
-visible.write_fixed_files = remembering(visible.write_fixed_files)
+fixed.write_fixed_files = remembering(fixed.write_fixed_files)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ import msgspec
 from markupsafe import Markup
 
 from builder.emit import files
-from builder.emit.files import StalePage
+from builder.emit.history import StalePage
 from builder.model import envelopes
 from builder.model.answers import Repo, RepoSummary, Tag, VersionEntry
 from builder.model.errors import STATUS

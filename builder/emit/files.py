@@ -16,11 +16,11 @@ once. The state stores the names of these files for each object (``store.state.f
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
+from builder.emit.history import StalePage
 from builder.model import envelopes
 from builder.model.answers import ErrorBody, LabelMove, Repo, RepoSummary, User, WithdrawnLine
 from builder.model.answers import Version as VersionRecord
@@ -187,17 +187,6 @@ def of_owner(
     cards = [card for _, card in rows[:ROWS_MAX]]
     page = pages_of(settings).render_list("owner.html", cards, user=user, listed_count=len(cards))
     yield "owner_page", page
-
-
-class StalePage(NamedTuple):
-    """A page that has to be written; ``keys`` are its repos in the state."""
-
-    tag: str | None
-    sort: str
-    number: int
-    total: int
-    keys: list[int]
-    digest: bytes
 
 
 def of_page(page: StalePage, settings: Settings, state: State) -> Files:

@@ -47,6 +47,13 @@ class Task(NamedTuple):
         return f"{self.owner}/{self.name}"
 
 
+class Rendered(NamedTuple):
+    """The state's row of a repo, and the ids of all its objects on the site."""
+
+    row: RepoRow
+    objects: list[str]
+
+
 class Remembered(msgspec.Struct, array_like=True, gc=False):
     """A version whose files are on the site: its mark, its entry as JSON without labels, the labels
     on its page. ``published``: in epoch seconds. ``is_counted``: its record stores its number of
@@ -61,6 +68,17 @@ class Remembered(msgspec.Struct, array_like=True, gc=False):
     is_counted: bool
     shown: list[str]
     refs: list[str] = []
+
+
+class StalePage(NamedTuple):
+    """A page that has to be written; ``keys`` are its repos in the state."""
+
+    tag: str | None
+    sort: str
+    number: int
+    total: int
+    keys: list[int]
+    digest: bytes
 
 
 class History(NamedTuple):

@@ -7,10 +7,9 @@ the settings, the content and the state's row of this repo, so it runs in severa
 import bisect
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 from builder.emit import files, history
-from builder.emit.history import ReadRecord, Remembered, Task
+from builder.emit.history import ReadRecord, Remembered, Rendered, Task
 from builder.model import envelopes
 from builder.model.answers import Repo
 from builder.model.answers import Version as VersionRecord
@@ -53,13 +52,6 @@ TEXTS_KEPT = 32
 # The bytes of the files of all cached skills, of which there are at least two. A skill has up to
 # three times as many.
 FILE_BYTES_KEPT = 8 * BYTES_MAX
-
-
-class Rendered(NamedTuple):
-    """The state's row of a repo, and the ids of all its objects on the site."""
-
-    row: RepoRow
-    objects: list[str]
 
 
 def render_repo(task: Task, settings: Settings, site: Site) -> Rendered:

@@ -13,12 +13,11 @@ that each recount ends.
 import os
 import time
 
-from builder.emit import catalogue
+from builder import emit
 from builder.emit.history import task_as_remembered
 from builder.model.errors import ContentError
 from builder.model.matching import match_file
 from builder.pipeline.context import Context, newest
-from builder.pipeline.pool import render_repos
 from builder.search import index as search_index
 from builder.store import content
 from builder.store.state import State
@@ -99,14 +98,14 @@ class Settling:
         context, todo = self.context, self.context.state.todo
         place = context.settings, context.state, context.site
         steps = {
-            Work.SITEMAP: lambda: catalogue.write_sitemap(*place),
-            Work.LLMS: lambda: catalogue.write_llms(*place),
+            Work.SITEMAP: lambda: emit.catalogue.write_sitemap(*place),
+            Work.LLMS: lambda: emit.catalogue.write_llms(*place),
             Work.ORPHANS: self._remove_orphans,
-            Work.LINES: lambda: catalogue.write_lines(context.state, context.site),
+            Work.LINES: lambda: emit.catalogue.write_lines(context.state, context.site),
             # Shows the files of all that comes before.
             Work.REFERENCE: self._write_reference,
             # The serial of the lists comes last.
-            Work.HUB: lambda: catalogue.write_hub(*place, serial),
+            Work.HUB: lambda: emit.catalogue.write_hub(*place, serial),
         }
         # If a step is pending, everything before the steps was done by a build that was interrupted
         # after it.
@@ -116,7 +115,7 @@ class Settling:
             if context.request.index and not self._update_index():
                 return False
             if todo.has(Work.HOME):
-                catalogue.write_home(*place)
+                emit.catalogue.write_home(*place)
                 todo.done(Work.HOME)
             if todo.has(Work.CATALOGUE):
                 for work in steps:
@@ -140,7 +139,7 @@ class Settling:
 
     def _write_reference(self) -> None:
         context = self.context
-        catalogue.write_reference(context.settings, context.state, context.site)
+        emit.catalogue.write_reference(context.settings, context.state, context.site)
         context.state.todo.done(Work.EXAMPLES)
 
     def _write_deep_pages(self) -> bool:
@@ -153,12 +152,12 @@ class Settling:
             while number:
                 if self._must_yield():
                     return False
-                stretch = catalogue.find_stale(state, tag or None, sort, number)
+                stretch = emit.catalogue.find_stale(state, tag or None, sort, number)
                 state.orphans.add(stretch.gone)
                 state.checkpoint()
                 for page in stretch.pages:
                     context.request.progress("Writing lists", done, len(lists))
-                    catalogue.write_page(page, context.settings, state, context.site)
+                    emit.catalogue.write_page(page, context.settings, state, context.site)
                 state.todo.done(Work.PASS_LIST, [f"{sort}/{tag}/{number}"])
                 number = stretch.following
                 if number:
@@ -259,7 +258,7 @@ class Settling:
         old = {repo_id: row for repo_id in batch if (row := state.repos.get(repo_id))}
         tasks = [task_as_remembered(row, context.pulls.of(row.id)) for row in old.values()]
         try:
-            rendered = render_repos(tasks, context.settings, context.site)
+            rendered = emit.pool.render_repos(tasks, context.settings, context.site)
             for done, (row, _) in enumerate(rendered, start):
                 context.request.progress("Updating pulls", done, total)
                 context.rendered += 1
@@ -283,7 +282,7 @@ class Settling:
                 return False
             context.request.progress("Writing owners", done, len(owners))
             try:
-                catalogue.write_owner(owner, context.settings, context.state, context.site)
+                emit.catalogue.write_owner(owner, context.settings, context.state, context.site)
             except ContentError as error:
                 context.faults += error.faults
                 todo.add(Work.OWNER, [owner])

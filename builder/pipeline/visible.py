@@ -2,14 +2,11 @@
 catalogue. It writes repos' own files, their owners, and the first pages of lists.
 """
 
-from builder.emit import catalogue, files
-from builder.emit.files import StalePage
-from builder.emit.fixed import write_fixed_files
-from builder.emit.history import Task
+from builder import emit
+from builder.emit.history import StalePage, Task
 from builder.model.errors import ContentError, Faults
 from builder.pipeline.changes import Changes
 from builder.pipeline.context import Context, newest
-from builder.pipeline.pool import render_repos
 from builder.store.state import State
 from builder.store.state.left import files_left, is_urgent
 from builder.store.state.repos import RepoRow
@@ -35,25 +32,25 @@ def make_visible(context: Context, found: Changes) -> None:
             state.todo.add(work)
     tags = state.todo.names(Work.FIRST_PAGES)
     pages = [
-        page for tag in sorted(tags) for page in catalogue.find_stale_first(state, tag or None)
+        page for tag in sorted(tags) for page in emit.catalogue.find_stale_first(state, tag or None)
     ]
     state.checkpoint()
     if state.todo.has(Work.WITHDRAWN):
-        catalogue.write_withdrawn_lines(state, context.site)
+        emit.catalogue.write_withdrawn_lines(state, context.site)
         state.todo.done(Work.WITHDRAWN)
     _write_owners(context, sorted(state.todo.names(Work.OWNER)))
     for owner in {task.owner for task in found.withdrawn}:
         if state.owners.mark(owner) is None:
             # The owner had only withdrawn prompts, and the profile showed them.
-            context.site.remove(*catalogue.owner_files(owner))
+            context.site.remove(*emit.catalogue.owner_files(owner))
     context.site.remove(*archives)  # The marketplaces do not name them any more.
     if context.is_fresh or state.todo.has(Work.FIXED):
-        write_fixed_files(context.settings, context.site)
+        emit.fixed.write_fixed_files(context.settings, context.site)
         state.todo.done(Work.FIXED)
     if tags:
         _write_first_pages(context, pages)
     if tags or state.todo.has(Work.HOME):
-        catalogue.write_home(context.settings, state, context.site)
+        emit.catalogue.write_home(context.settings, state, context.site)
     state.todo.done(Work.HOME)
     state.todo.done(Work.FIRST_PAGES, tags)
     state.checkpoint()
@@ -86,7 +83,7 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
         with faults:
             parts = read_parts(context.settings.content, task.id, task.withdrawn)
             at = {"owner": task.owner, "name": task.name}
-            context.site.put(at, files.of_withdrawn_repo(context.settings, parts, **at))
+            context.site.put(at, emit.files.of_withdrawn_repo(context.settings, parts, **at))
             context.site.remove(
                 *(
                     file
@@ -96,7 +93,7 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
             )
             context.rendered += 1
             _forget_repo(state, task.id, [task.id])
-            lines = files.withdrawn_lines(task.owner, task.name, parts)
+            lines = emit.files.withdrawn_lines(task.owner, task.name, parts)
             state.withdrawn.put(task.id, task.mark, len(parts.versions), lines)
             _note_withdrawn(state)
             state.todo.done(Work.REPO, [task.id])
@@ -106,9 +103,11 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
 def _write_repos(context: Context, tasks: list[Task]) -> list[str]:
     """Write repos; returns archives of skills that only the old files of their owners name."""
     state, archives = context.state, []
+    if not tasks:
+        return archives
     known = {task.id: task.old for task in tasks}
     try:
-        rendered = render_repos(tasks, context.settings, context.site)
+        rendered = emit.pool.render_repos(tasks, context.settings, context.site)
         for done, (row, objects) in enumerate(rendered):
             context.request.progress("Writing prompts", done, len(tasks))
             context.rendered += 1
@@ -212,7 +211,7 @@ def _write_owners(context: Context, owners: list[str]) -> None:
     faults = Faults()
     for owner in owners:
         with faults:
-            catalogue.write_owner(owner, context.settings, context.state, context.site)
+            emit.catalogue.write_owner(owner, context.settings, context.state, context.site)
             context.state.todo.done(Work.OWNER, [owner])
     context.note_faults(faults)
 
@@ -220,8 +219,8 @@ def _write_owners(context: Context, owners: list[str]) -> None:
 def _write_first_pages(context: Context, pages: list[StalePage]) -> None:
     place = context.settings, context.state, context.site
     if context.state.todo.has(Work.TAGS):
-        catalogue.write_tags(*place)
+        emit.catalogue.write_tags(*place)
         context.state.todo.done(Work.TAGS)
     for page in pages:
-        catalogue.write_page(page, *place)
-    catalogue.write_feed(*place)
+        emit.catalogue.write_page(page, *place)
+    emit.catalogue.write_feed(*place)

@@ -19,7 +19,6 @@ from builder.store import content
 from builder.store.restored import read_restored
 from builder.store.sqlite import folder_lock
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, read_parts
-from builder.text.prompts import parse_document, variable_names
 
 # Clocks of nodes and clients differ by minutes, and time zones by a day.
 AHEAD_DAYS_MIN = 1
@@ -156,6 +155,9 @@ def _check_version(
         yield Fault(text_file, "no text")
     if "\0" in text:
         yield Fault(text_file, "contains a NUL character")
+    # Builds use this module, too, and would wait for the import of YAML.
+    from builder.text.prompts import parse_document, variable_names
+
     fault = parse_document(text).fault
     if fault and not record.front_matter_bytes:
         reason = f"the front matter cannot be read, so the site shows it as text: {fault}"

@@ -89,7 +89,7 @@ def workers_lock(folder: str) -> Iterator[TextIO]:
     and an ``flock`` lasts until every copy of its descriptor is closed (flock(2)). So while any
     worker of a killed build can still write, in whatever state it is, no other build begins.
 
-    Workers end with their parent (``builder.pipeline.pool``), so the wait is short. A stopped
+    Workers end with their parent (``builder.emit.pool``), so the wait is short. A stopped
     worker may not: it is continued, finds that its parent has ended, and ends. It is not killed,
     because the file's process ids may belong to other processes by now. Raises OperatorError after
     ``WORKERS_SECONDS_MAX``.

@@ -181,7 +181,7 @@ def test_counts_of_repos_that_are_not_there_are_nothing(small):
 
 
 def test_several_processes_do_the_same(empty, monkeypatch):
-    monkeypatch.setattr("builder.pipeline.pool.REPOS_PER_PROCESS_MIN", 10)
+    monkeypatch.setattr("builder.emit.pool.REPOS_PER_PROCESS_MIN", 10)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     for number in range(40):
         write_version(empty.content, "ann", f"r{number}", "1.0.0", f"x{number}", tags=["a"])

@@ -18,8 +18,8 @@ from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from typing import Any
 
+from builder.emit import pool
 from builder.model.settings import Settings
-from builder.pipeline import pool
 from builder.pipeline.build import build
 
 # A worker's file at which it happens: in the middle of a batch, and of a repo.

@@ -75,7 +75,7 @@ def test_with_a_fault_in_the_content_the_site_stays_as_it_was(small, tmp_path, b
 
 
 def test_the_faults_that_several_processes_find_are_named(empty, monkeypatch):
-    monkeypatch.setattr("builder.pipeline.pool.REPOS_PER_PROCESS_MIN", 10)
+    monkeypatch.setattr("builder.emit.pool.REPOS_PER_PROCESS_MIN", 10)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     for number in range(60):
         write_version(empty.content, "ann", f"r{number}", "1.0.0", f"x{number}")

@@ -6,6 +6,7 @@ full build of the same content into an empty folder. The faults that it once fou
 in ``test_changes`` and ``test_interrupted``. ``HYPOTHESIS_PROFILE=search`` runs more examples.
 """
 
+import importlib
 import json
 import os
 import shutil
@@ -369,6 +370,8 @@ class IndexedBuilds(Builds):
 def small_pages(monkeypatch) -> None:
     """Lists with several pages from few repos, and rows in several pieces from few versions."""
     search_rules()  # which the process keeps: also with what is patched, for the tests after these
+    for name in ("catalogue", "pool"):
+        importlib.import_module(f"builder.emit.{name}")  # which builds load when they need it
     unused = {*SIZES}
     for module in [module for name, module in sys.modules.items() if name.startswith("builder.")]:
         for name in SIZES.keys() & vars(module).keys():

@@ -19,8 +19,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
-from builder.emit.history import Task
-from builder.emit.repo import Rendered, render_repo
+from builder import emit
+from builder.emit.history import Rendered, Task
 from builder.model.errors import Fault, Faults, OperatorError
 from builder.model.plural import counted
 from builder.model.settings import Settings
@@ -32,8 +32,6 @@ from builder.store.site import Site, Tally
 # less is started.
 REPOS_PER_PROCESS_MIN = 250
 REPOS_PER_BATCH = 50
-# Allocations between two runs of the cyclic garbage collector.
-GC_THRESHOLD = 50_000
 
 _PR_SET_PDEATHSIG = 1
 
@@ -64,7 +62,7 @@ def _render(tasks: list[Task], settings: Settings, site: Site) -> Batch:
     rows, faults = [], Faults()
     for task in tasks:
         with faults:
-            rows.append(render_repo(task, settings, site))
+            rows.append(emit.repo.render_repo(task, settings, site))
     return rows, faults
 
 
@@ -174,7 +172,7 @@ def _work(connection: Connection, lock: Connection | None, settings: Settings, s
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Rendering creates few cycles, and collecting at the usual rate takes a tenth of its time.
     gc.freeze()
-    gc.set_threshold(GC_THRESHOLD)
+    gc.set_threshold(emit.GC_THRESHOLD)
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
             batch = connection.recv()

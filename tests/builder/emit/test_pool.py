@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from builder.emit import pool
 from builder.model.errors import OperatorError
 from builder.model.settings import Settings
-from builder.pipeline import pool
 from builder.pipeline.build import build, compare
 from builder.pipeline.changes import find_changes
 from builder.pipeline.context import Context, Request
