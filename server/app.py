@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from builder.model import names
 from builder.model.answer_headers import PREFLIGHT, READ_METHODS
+from builder.model.envelopes import has_rows
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, RequestError
 from builder.model.matching import Match, fits, langfuse_page, match_url
 from builder.model.messages import MESSAGES, misplaced
