@@ -246,7 +246,7 @@ STATEMENTS = {
     "summary": "UPDATE repo SET summary = replace(summary, 'The', 'Teh')",
     "type": "UPDATE repo SET summary = CAST(summary AS TEXT)",
     "versions": "UPDATE repo SET versions = x'93c1'",
-    "page": "INSERT INTO pass_list VALUES ('top', '', 'x')",
+    "list": "INSERT INTO todo VALUES ('pass_list', 'no name')",
     "todo": "INSERT INTO todo VALUES ('repo', 'no name')",
     "text": "UPDATE repo SET tags = CAST(x'ff' AS TEXT)",
 }
