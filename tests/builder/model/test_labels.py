@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model import names
 from builder.model.answers import LabelMove
 from builder.model.content_tree import LABEL
 from builder.model.labels import Move, find_faults, fold, move_of, moves_with
@@ -82,25 +81,6 @@ def test_a_file_of_its_own_is_one_move():
     assert move_of(7, event) == (
         7, "labels/7.json", "production", "1.0.0", AT, "ann", "Passed the review.", None,
     )  # fmt: skip
-
-
-def test_what_cannot_be_shown_is_a_fault():
-    path, reason, is_warning = faults_of(move(1, "a", "9.0.0"))[0]
-    assert (path, is_warning) == ("a/labels/1.json", False)
-    assert "9.0.0" in reason
-    twice = faults_of(move(1, "a", "1.0.0"), move(1, "b", "1.0.0", file="1.0.0.json"))
-    assert [(path, is_warning) for path, _, is_warning in twice] == [("a/labels/1.json", False)]
-    assert "1.0.0.json" in twice[0][1]
-
-
-@pytest.mark.parametrize("extra", [0, 1])
-def test_how_many_labels_a_repo_can_have_at_once(extra):
-    count = names.LABELS_PER_REPO_MAX + extra
-    moves = [move(number, f"label-{number}", "1.0.0") for number in range(1, count + 1)]
-    assert len(faults_of(*moves)) == extra
-    removed = [*moves[:5], move(6, "label-1", None)]
-    removed += [one._replace(number=one.number + 6, file="") for one in moves[5:]]
-    assert [reason for _, reason, _ in faults_of(*removed) if "at once" in reason] == []
 
 
 @given(

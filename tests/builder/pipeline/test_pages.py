@@ -33,10 +33,13 @@ def test_the_operator_s_words_stand_on_the_home_page(small):
 
     words = Path(small.content, "home.md")
     without = home()
-    assert "<h1>Hub</h1>" in without
-    words.write_text("# Ours\n\nFor *us*.\n\nMore <b>words</b>.\n")
+    assert "<h1>Hub</h1>" in without and "<title>Hub</title>" in without
+    words.write_text("# *Ours* & you\n\nFor *us*.\n\nMore <b>words</b>.\n")
     page = home()
-    assert "<h1>Ours</h1>" in page and 'class="lead">For <em>us</em>.</p>' in page
+    assert "<title>Hub: Ours &amp; you</title>" in page
+    assert (
+        "<h1><em>Ours</em> &amp; you</h1>" in page and 'class="lead">For <em>us</em>.</p>' in page
+    )
     assert "<p>More &lt;b&gt;words&lt;/b&gt;.</p>" in page
     words.write_text("Only this.")
     assert "<h1>Hub</h1>" in home()
@@ -144,14 +147,6 @@ def test_lists_say_how_they_are_sorted_and_top_ones_show_pulls_where_there_are_s
         assert order in top and f'<ol class="{name}" start' in top
         assert "newest first" in new and '<ol class="rows new" start' in new
         assert ("rows top" in home) == (pages is after)
-
-
-def test_the_title_of_the_home_page_has_the_operator_s_heading(small):
-    Path(small.content, "home.md").write_text("# For *us* & you\n")
-    text = build_files(small)["index.html"].decode()
-    assert "<title>Hub: For us &amp; you</title>" in text
-    Path(small.content, "home.md").unlink()
-    assert "<title>Hub</title>" in build_files(small)["index.html"].decode()
 
 
 @pytest.mark.parametrize("count", [2, 3])

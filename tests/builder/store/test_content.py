@@ -263,11 +263,6 @@ def test_files_that_are_too_large(root):
     assert list(checked(root)) == ["ann/owner.json", "ann/large/1.0.0.md", "ann/story/1.0.0.json"]
 
 
-def test_a_file_that_is_gone_when_it_is_read(root):
-    (root / "ann/review/1.0.0.md").unlink()
-    assert list(faults_of(read, root)) == ["ann/review/1.0.0.md"]
-
-
 def test_too_many_versions(root, monkeypatch):
     monkeypatch.setattr("builder.model.names.VERSIONS_PER_REPO_MAX", 1)
     assert list(faults_of(list_versions, str(root), "ann", "review")) == ["ann/review"]
