@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from builder.model.errors import STATUS
 from builder.model.settings import Settings
 from builder.store import content
 from publisher.accounts.database import Database
+from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.token import Grant
 from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, Accounts
 from publisher.limits import Limits
@@ -104,6 +106,13 @@ class Hub:
             headers["Authorization"] = f"Bearer {token or self.token}"
         headers = {key: value for key, value in headers.items() if value is not None}
         return self.app.test_client().post(path, data=raw, headers=headers, **options)
+
+    def signed_in(self, owner: str) -> FlaskClient:
+        """A browser in which an owner is signed in; for a hub on this machine."""
+        secret, client = "s" * 43, self.app.test_client()
+        Sessions(self.database).begin(owner, secret, address="", agent="")
+        client.set_cookie("hub-account", secret, path="/account")
+        return client
 
     def versions(self, repo: str = "ann/story") -> list[str]:
         listing = content.list_versions(self.settings.content, *repo.split("/"))

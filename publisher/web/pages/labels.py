@@ -20,8 +20,8 @@ from publisher.web.pages.repos import (
     labels_of,
     latest_versions,
     offered,
-    readable_repos_of,
     repo_in,
+    repos_of,
 )
 
 
@@ -85,7 +85,7 @@ def protect(frame: Frame, person: str, *, is_on: bool) -> Response:
 def _show(
     frame: Frame, owner: str, form: OpenForm, protect_form: ProtectForm, status: int
 ) -> Response:
-    mine = readable_repos_of(frame.service.settings, owner)
+    mine = repos_of(frame.service.settings, owner)
     labels = {name: labels_of(frame.service.settings, owner, name) for name in mine or ()}
     listed = sorted(labels, key=lambda name: not labels[name])[:OFFERED_MAX]
     protected = ProtectedLabels(frame.service.database).of(owner)

@@ -46,7 +46,7 @@ def profile(frame: Frame, person: str) -> Response:
         with errors_shown(form, form.name):
             write_profile(frame.service.store, owner, parse_profile(*given, joined_at, kind))
             return frame.redirect(frame.owned("/profile"), _publish(frame, owner))
-    has_page = stored is not None or repos_of(root, owner) != []
+    has_page = stored is not None or repos_of(frame.service.settings, owner) != []
     return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
 
 

@@ -10,7 +10,7 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import ENVIRONMENT_CHARS_MAX, WORKFLOWS, Entered, TrustedPublisher
 from publisher.web.pages import snippets
 from publisher.web.pages.frame import Frame, errors_shown
-from publisher.web.pages.repos import offered, readable_repos_of, repo_in
+from publisher.web.pages.repos import offered, repo_in, repos_of
 
 PROVIDERS = {"github": "GitHub Actions", "gitlab": "GitLab CI/CD"}
 ONLY, TOO = "only", "too"
@@ -122,7 +122,7 @@ def only(frame: Frame, person: str) -> Response:
 def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status: int) -> Response:
     added = request.args.get("added")
     listed = sorted(frame.service.trusted.of(owner), key=lambda one: one.id != added)
-    mine = readable_repos_of(frame.service.settings, owner)
+    mine = repos_of(frame.service.settings, owner)
     tokens_refused = frame.service.accounts.trusted_only(owner)
     covered = {publisher.repo for publisher in listed if publisher.publishes}
     covers_all = "" in covered

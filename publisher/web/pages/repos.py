@@ -1,7 +1,6 @@
 """An owner's repos on the pages: their names, their labels, and when readers see a change."""
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Iterator
 
@@ -12,7 +11,6 @@ from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
-from builder.store import content
 from builder.store.state import State
 
 # More are not listed: the owner types the names.
@@ -27,19 +25,7 @@ _decode_summary = msgspec.json.Decoder(RepoSummary).decode
 _decode_labels = msgspec.json.Decoder(_LabelList).decode
 
 
-def repos_of(root: str, owner: str) -> list[str] | None:
-    """Returns the names of an owner's repos, sorted; None where a fault in the content hides
-    them.
-    """
-    if not os.path.isdir(f"{root}/{owner}"):
-        return []
-    try:
-        return content.list_repos(root, owner)
-    except OperatorError:
-        return None
-
-
-def readable_repos_of(settings: Settings, owner: str) -> list[str] | None:
+def repos_of(settings: Settings, owner: str) -> list[str] | None:
     """Returns the names of an owner's repos as readers see them, sorted; None before the site is
     built.
     """

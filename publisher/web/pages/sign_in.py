@@ -175,7 +175,7 @@ def welcome(frame: Frame, owner: str, message: str) -> Response:
     """Redirects an owner without prompts to the editor. Members of a private hub may have come to
     read.
     """
-    if frame.service.settings.private or repos_of(frame.service.settings.content, owner):
+    if frame.service.settings.private or repos_of(frame.service.settings, owner):
         return frame.redirect(START, message)
     first = "Write your first prompt: a title and a text are enough."
     return frame.redirect("/prompts/new", f"{message} {first}")

@@ -102,7 +102,7 @@ def add_to(frame: Frame) -> None:
 
 
 def tokens(frame: Frame, owner: str) -> Response:
-    mine, form = repos_of(frame.service.settings.content, owner), TokenForm()
+    mine, form = repos_of(frame.service.settings, owner), TokenForm()
     teams = [one for one in frame.owners() if one != owner]
     if not teams:
         form.scope.choices = [one for one in form.scope.choices if one.value != TEAMS]

@@ -1,7 +1,6 @@
 """The page of an owner's labels, and what tokens and jobs may do with them."""
 
 from publisher.accounts.database import Database
-from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.publishers import TrustedPublishers
 from tests.publisher.web.pages.conftest import People, Visitor
@@ -41,11 +40,7 @@ def test_a_prompt_that_is_not_there_has_no_board(owner: Visitor) -> None:
 
 
 def test_the_page_works_before_the_site_is_built(make_hub: MakeHub) -> None:
-    hub, secret = make_hub("http://127.0.0.1:8000"), "s" * 43
-    Sessions(hub.database).begin("ann", secret, address="", agent="")
-    client = hub.app.test_client()
-    client.set_cookie("hub-account", secret, domain="127.0.0.1", path="/account")
-    answer = client.get(LABELS, base_url=hub.settings.base_url)
+    answer = make_hub("http://127.0.0.1:8000").signed_in("ann").get(LABELS)
     assert answer.status_code == 200 and "cannot be listed right now" in answer.text
 
 
