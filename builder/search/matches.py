@@ -92,7 +92,8 @@ class Matcher:
             if piece and piece.spans:
                 places.append(field)
                 words.update(dict.fromkeys(piece.words()))
-        best = self._best_piece(_read_body(repo, self._out), repo.title)
+        body = _read_body(repo, self._out) if self._targets else ""
+        best = self._best_piece(body, repo.title)
         if best:
             words.update(dict.fromkeys(best.words()))
         if best or (self._targets and not places):

@@ -294,7 +294,8 @@ class Queries:
                     f"A search lists only the first {REACHED_MAX:,} results. Add words or a tag."
                 )
             ids = [] if is_far else ids
-            best = ids if ids and not (start or sort) else reader.find(plan, scope, 0, 1).ids
+            is_elsewhere = text and (start or sort)
+            best = reader.find(plan, scope, 0, 1).ids if is_elsewhere or not ids else ids
             without = lacking(plan, [*best[:1], *(ids if query.explain else ())], reader)
             facets = reader.facets(plan, scope) if query.explain else None
         rows = state.repos.summaries(ids)
