@@ -28,12 +28,10 @@ def test_a_repeated_request(hub: Hub):
 @pytest.mark.parametrize(
     "other",
     [
-        {"body": {"content": "Two."}},
-        {"body": {"changelog": "Why."}},
-        {"path": "/api/v1/repos/ann/poem/versions"},
-        {"headers": KEY | {"If-Match": '"1.0.0"'}},
+        {"body": {"content": "Two."}}, {"body": {"changelog": "Why."}},
+        {"path": "/api/v1/repos/ann/poem/versions"}, {"headers": KEY | {"If-Match": '"1.0.0"'}},
     ],
-)
+)  # fmt: skip
 def test_another_request_with_the_key(hub: Hub, other: dict[str, Any]):
     assert hub.post(headers=KEY).status_code == 201
     assert code_of(hub.post(**{"headers": KEY} | other)) == "idempotency_key_reused"

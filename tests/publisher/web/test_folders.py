@@ -341,13 +341,11 @@ def test_many_entries_are_never_listed(hub: Hub, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     "parts",
     [
-        {},
-        {"files": "text"},
-        {"draft": "{}"},
+        {}, {"files": "text"}, {"draft": "{}"},
         {"files": FileStorage(io.BytesIO(pack({"SKILL.md": "x"})), "x"), "more": "x"},
         {"files": [FileStorage(io.BytesIO(pack({"SKILL.md": t})), "x") for t in "xy"]},
     ],
-)
+)  # fmt: skip
 def test_a_form_with_other_parts_is_refused(hub: Hub, parts: dict[str, Any]):
     answer = send_parts(hub, parts)
     assert (code_of(answer), fields_of(answer)) == ("validation_failed", ["files"])

@@ -104,13 +104,11 @@ def test_who_may_not(hub: Hub, method: str, header: str, code: str):
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"null", "invalid_json"),
-        ({"version": "1.0.0"}, "validation_failed"),
-        ({"expected": None}, "validation_failed"),
-        ({"expected": "1.0.1"}, "label_moved"),
+        (b"null", "invalid_json"), ({"version": "1.0.0"}, "validation_failed"),
+        ({"expected": None}, "validation_failed"), ({"expected": "1.0.1"}, "label_moved"),
         (b" " * (VISITOR_BYTES_MAX + 1), "content_too_large"),
     ],
-)
+)  # fmt: skip
 def test_bodies_of_removals_that_are_refused(hub: Hub, body: object, code: str):
     put(hub)
     assert code_of(delete(hub, body)) == code

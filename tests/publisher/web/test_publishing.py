@@ -44,18 +44,13 @@ def test_the_base_url_may_carry_a_path(make_hub: MakeHub):
 @pytest.mark.parametrize(
     ("header", "code"),
     [
-        ("Bearer  ", "missing_token"),
-        ("{token}", "missing_token"),
-        ("Bearer {token}x", "invalid_token"),
-        ("Bearer {token} {token}", "invalid_token"),
-        ("Bearer {token}, Bearer {token}", "invalid_token"),
-        ("Bearer {expired}", "token_expired"),
-        ("Bearer {revoked}", "invalid_token"),
-        ("Bearer {bobs}", "not_owner"),
-        ("Bearer {narrow}", "insufficient_scope"),
-        ("Bearer é", "invalid_token"),
+        ("Bearer  ", "missing_token"), ("{token}", "missing_token"),
+        ("Bearer {token}x", "invalid_token"), ("Bearer {token} {token}", "invalid_token"),
+        ("Bearer {token}, Bearer {token}", "invalid_token"), ("Bearer {expired}", "token_expired"),
+        ("Bearer {revoked}", "invalid_token"), ("Bearer {bobs}", "not_owner"),
+        ("Bearer {narrow}", "insufficient_scope"), ("Bearer é", "invalid_token"),
     ],
-)
+)  # fmt: skip
 def test_who_may_not(hub: Hub, header: str, code: str):
     long_ago = datetime.now(UTC) - timedelta(days=2)
     tokens = {
@@ -93,15 +88,12 @@ def test_who_may(hub: Hub, scheme: str):
 @pytest.mark.parametrize(
     ("path", "code", "message"),
     [
-        ("ann/Story", "invalid_name", "'story'"),
-        ("Ann/story", "invalid_name", "'ann'"),
-        ("ann/a--b", "invalid_name", "hyphens"),
-        (f"ann/{'x' * 65}", "invalid_name", "64"),
-        ("ann/..", "invalid_name", "a-z"),
-        ("ann/a%0ab", "invalid_name", "a-z"),
+        ("ann/Story", "invalid_name", "'story'"), ("Ann/story", "invalid_name", "'ann'"),
+        ("ann/a--b", "invalid_name", "hyphens"), (f"ann/{'x' * 65}", "invalid_name", "64"),
+        ("ann/..", "invalid_name", "a-z"), ("ann/a%0ab", "invalid_name", "a-z"),
         ("ann/%ff", "invalid_name", "a-z"),
     ],
-)
+)  # fmt: skip
 def test_names(hub: Hub, path: str, code: str, message: str):
     answer = hub.post(b"rubbish", f"/api/v1/repos/{path}/versions", headers={"Content-Type": None})
     assert code_of(answer) == code and message in answer.json["error"]["message"]

@@ -105,12 +105,10 @@ def test_a_disk_without_room(
 @pytest.mark.parametrize(
     ("fields", "remedy"),
     [
-        ({"f_bavail": 0}, "Free disk space"),
-        ({"f_favail": 0}, "Free inodes"),
-        ({"f_flag": os.ST_RDONLY}, "Make its disk writable"),
-        ({}, ""),
+        ({"f_bavail": 0}, "Free disk space"), ({"f_favail": 0}, "Free inodes"),
+        ({"f_flag": os.ST_RDONLY}, "Make its disk writable"), ({}, ""),
     ],
-)
+)  # fmt: skip
 def test_what_a_disk_lacks(monkeypatch: pytest.MonkeyPatch, fields: dict, remedy: str) -> None:
     disk(monkeypatch, **fields)
     assert disk_remedy("/srv").partition(":")[0] == remedy

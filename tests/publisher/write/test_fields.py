@@ -14,14 +14,11 @@ GRAMMAR = "a tag has only a-z, 0-9 and single hyphens, at most 48 characters"
     ("written", "tags", "ignored"),
     [
         ("SQL, Code Review; sql,, ,", ["sql", "code-review"], []),
-        ("two words", ["two", "words"], []),
-        (["a", "", " ", 3], ["a", "3"], []),
-        (["a", True, None], ["a"], ["True", "None"]),
-        (["No!"], None, ["'No!'"]),
-        ([], [], []),
+        ("two words", ["two", "words"], []), (["a", "", " ", 3], ["a", "3"], []),
+        (["a", True, None], ["a"], ["True", "None"]), (["No!"], None, ["'No!'"]), ([], [], []),
         ("", None, []),
     ],
-)
+)  # fmt: skip
 def test_tags_as_people_write_them(written: Any, tags: list[str] | None, ignored: list[str]):
     fields, warnings = parse_loosely({"tags": written})
     assert fields.get("tags") == tags

@@ -100,12 +100,10 @@ def test_labels_move_in_the_same_step(root: str):
 @pytest.mark.parametrize(
     ("version", "target", "code"),
     [
-        ("1.0.1", "1.0.1", "validation_failed"),
-        (None, "1.0.0", "validation_failed"),
-        ("1.0.1", "9.9.9", "version_not_found"),
-        ("1.0.1", "1.0.2", "version_withdrawn"),
+        ("1.0.1", "1.0.1", "validation_failed"), (None, "1.0.0", "validation_failed"),
+        ("1.0.1", "9.9.9", "version_not_found"), ("1.0.1", "1.0.2", "version_withdrawn"),
     ],
-)
+)  # fmt: skip
 def test_labels_move_only_to_a_version_that_stays(root: str, version, target: str, code: str):
     if code == "version_withdrawn":
         take_back(root, target)
@@ -221,14 +219,12 @@ def test_all_versions_one_by_one_and_then_the_prompt(root: str):
 @pytest.mark.parametrize(
     ("repo", "version", "code"),
     [
-        (("ann", "poem"), None, "repo_not_found"),
-        (("bob", "story"), None, "repo_not_found"),
+        (("ann", "poem"), None, "repo_not_found"), (("bob", "story"), None, "repo_not_found"),
         (("ann", "story"), "9.9.9", "version_not_found"),
-        (("ann", "story"), "1.0", "invalid_version"),
-        (("ann", "Story"), None, "invalid_name"),
+        (("ann", "story"), "1.0", "invalid_version"), (("ann", "Story"), None, "invalid_name"),
         (("..", "story"), None, "invalid_name"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_there(root: str, repo: tuple[str, str], version: str | None, code: str):
     before = read_tree(root)
     draft = WithdrawalDraft(reason="error")
