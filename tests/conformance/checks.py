@@ -77,6 +77,10 @@ class Check:
             self.deviations.append(Deviation(answer, says, came or answer.brief))
         return bool(holds)
 
+    def equal(self, answer: Answer, what: str, came: object, wanted: object) -> bool:
+        """Note whether a value, ``what``, is the wanted one."""
+        return self.that(answer, came == wanted, f"{what} {wanted!r}", f"{what} {came!r}")
+
     def shown(self) -> list[str]:
         """The deviations to report: one of each kind, then more of them, and their number."""
         kinds = {deviation.says: deviation for deviation in reversed(self.deviations)}

@@ -131,15 +131,15 @@ def check_reads(check: Check, client: Client, labeller: Labeller, version: str) 
         record = check.single(client.ask("GET", path), answers.LabelledVersion)
         if record:
             came = (record.version, record.label, record.content.encode())
-            check.that(client.ask("GET", path), came == (version, labeller.label, text), version)
+            check.equal(raw, f"record at {path}", came, (version, labeller.label, text))
     repo = client.ask("GET", at.url("repo"))
     named = repo.json["data"].get("labels", {}).get(labeller.label)
-    check.that(repo, named == version, f"{labeller.label} names {version}", f"{named}")
+    check.equal(repo, labeller.label, named, version)
     rows = client.ask("GET", at.url("versions"))
     having = [
         row["version"] for row in rows.json["data"] if labeller.label in row.get("labels", ())
     ]
-    check.that(rows, having == [version], f"{labeller.label} on {version} alone", f"{having}")
+    check.equal(rows, f"{labeller.label} on", having, [version])
 
 
 @area("publishing")
@@ -151,12 +151,11 @@ def test_release_and_roll_back(check: Check, client: Client, labeller: Labeller)
     if not record:
         return
     facts = (record.label, record.version, record.previous, record.note, record.unchanged)
-    wanted = (labeller.label, labeller.old, None, note, False)
-    check.that(first, facts == wanted, f"{wanted}", f"{facts}")
+    check.equal(first, "the move", facts, (labeller.label, labeller.old, None, note, False))
     check.header(first, "Cache-Control", CACHE_CONTROL["none"])
     check.cors(first)
     location = client.path_of(first.headers.get("Location", ""))
-    check.that(first, location == labeller.path, f"Location: {labeller.path}", location)
+    check.equal(first, "Location", location, labeller.path)
     check_reads(check, client, labeller, labeller.old)
 
     for version, previous in ((labeller.new, labeller.old), (labeller.old, labeller.new)):
@@ -164,7 +163,7 @@ def test_release_and_roll_back(check: Check, client: Client, labeller: Labeller)
         record = check.single(moved, answers.ChangedLabel, 200)
         if record:
             came = (record.version, record.previous, record.unchanged)
-            check.that(moved, came == (version, previous, False), f"{previous} → {version}")
+            check.equal(moved, "the move", came, (version, previous, False))
         check_reads(check, client, labeller, version)
     again = check.single(labeller.put(labeller.old), answers.ChangedLabel, 200)
     check.that(moved, again and again.unchanged, "unchanged: it names this version already")
@@ -174,8 +173,7 @@ def test_release_and_roll_back(check: Check, client: Client, labeller: Labeller)
     if rows:
         came = [(row.previous, row.version, row.note) for row in rows.data]
         old, new = labeller.old, labeller.new
-        wanted = [(new, old, ""), (old, new, ""), (None, old, note)]
-        check.that(history, came == wanted, f"the moves {wanted}", f"{came}")
+        check.equal(history, "moves", came, [(new, old, ""), (old, new, ""), (None, old, note)])
 
 
 @area("publishing")
@@ -201,8 +199,7 @@ def test_a_removed_label_is_gone_at_once(check: Check, client: Client, labeller:
     rows = check.rows(history, answers.LabelMove)
     if rows:
         came = [(row.previous, row.version) for row in rows.data]
-        wanted = [(labeller.new, None), (None, labeller.new)]
-        check.that(history, came == wanted, f"the moves {wanted}", f"{came}")
+        check.equal(history, "moves", came, [(labeller.new, None), (None, labeller.new)])
 
 
 @area("publishing")
@@ -233,11 +230,10 @@ def test_an_idempotency_key_of_a_move(check: Check, labeller: Labeller) -> None:
     if first and record:
         came = (record.version, record.moved_at, record.note)
         wanted = (first.version, first.moved_at, first.note)
-        check.that(again, came == wanted, f"the first answer again, {wanted}", f"{came}")
-    now = labeller.publisher.client.ask(
-        "GET", labeller.publisher.url("label", label=labeller.label)
-    )
-    check.that(now, now.json["data"]["version"] == labeller.new, "a move that is not undone")
+        check.equal(again, "the first answer again:", came, wanted)
+    at = labeller.publisher
+    now = at.client.ask("GET", at.url("label", label=labeller.label))
+    check.equal(now, "a move that is not undone:", now.json["data"]["version"], labeller.new)
     check.error(send(labeller.new), 422, "idempotency_key_reused")
 
 
@@ -249,7 +245,7 @@ def test_a_publication_that_moves_labels(check: Check, client: Client, labeller:
     answer = labeller.publisher.post({"content": text, "labels": [labeller.label]})
     record = check.single(answer, answers.Publication, 201)
     if record:
-        check.that(answer, record.labels == [labeller.label], f"labels: {labeller.label}")
+        check.equal(answer, "labels", record.labels, [labeller.label])
         labeller.texts[record.version] = text.encode()
         check_reads(check, client, labeller, record.version)
     for labels, status, code in (

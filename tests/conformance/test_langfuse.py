@@ -75,19 +75,15 @@ def test_prompts_are_the_versions(check: Check, client: Client, catalogue: Catal
             for label in prompt.labels:
                 labelled = client.get(f"{LANGFUSE}/{owner}/{name}@{label}")
                 check.same_body(labelled, answer, answer.target)
-            is_latest = LATEST in prompt.labels
-            check.that(
-                answer, is_latest == (answer.body == latest.body), "latest on the latest alone"
-            )
+            is_latest = answer.body == latest.body
+            check.equal(answer, "latest", LATEST in prompt.labels, is_latest)
             messages = version.messages
             came = (prompt.name, prompt.version, prompt.type, prompt.prompt, prompt.config)
             kind = "text" if messages is None else "chat"
             text = version.body if messages is None else messages
             right = (f"{owner}/{name}", version.ordinal, kind, text, version.parameters)
-            check.that(answer, came == right, f"the version's {right!r}"[:500])
-            check.that(
-                answer, prompt.commit_message == (version.changelog or None), "the changelog"
-            )
+            check.equal(answer, "the version's", came, right)
+            check.equal(answer, "changelog", prompt.commit_message, version.changelog or None)
 
 
 @area("Langfuse")
@@ -164,22 +160,17 @@ def test_lists(check: Check, client: Client, catalogue: Catalogue) -> None:
         found = answer.json
         meta = {"page": page.number, "limit": 50, "totalItems": rows.meta.total,
                 "totalPages": rows.meta.pages}  # fmt: skip
-        check.that(answer, found["meta"] == meta, f"meta {meta}")
-        check.that(
-            answer,
-            [row["name"] for row in found["data"]] == [f"{r.owner}/{r.name}" for r in rows.data],
-            "the prompts of the hub's own list",
-        )
+        check.equal(answer, "meta", found["meta"], meta)
+        own = [f"{row.owner}/{row.name}" for row in rows.data]
+        check.equal(answer, "prompts", [row["name"] for row in found["data"]], own)
         for row in found["data"]:
             prompt = prompt_in(check, client.get(f"{LANGFUSE}/{row['name']}@latest"))
             if prompt:
                 summary = (row["type"], row["tags"], row["lastConfig"])
                 right = (prompt.type, prompt.tags, prompt.config)
-                check.that(answer, summary == right, f"{row['name']} as its latest version")
-                check.that(
-                    answer, max(row["versions"]) >= prompt.version and LATEST in row["labels"],
-                    f"the versions and labels of {row['name']}",
-                )  # fmt: skip
+                check.equal(answer, row["name"], summary, right)
+                has_it = max(row["versions"]) >= prompt.version and LATEST in row["labels"]
+                check.that(answer, has_it, f"the versions and labels of {row['name']}")
 
 
 @area("Langfuse")

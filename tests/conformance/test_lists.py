@@ -46,9 +46,9 @@ def check_list(
         if not found:
             continue
         wanted = answers.ListMeta(page.number, pages, total, PAGE_SIZE, sort, tag, None)
-        check.that(answer, found.meta == wanted, f"meta {wanted}", f"meta {found.meta}")
+        check.equal(answer, "meta", found.meta, wanted)
         count = min(PAGE_SIZE, total - (page.number - 1) * PAGE_SIZE)
-        check.that(answer, len(found.data) == count, f"{count} rows", f"{len(found.data)} rows")
+        check.equal(answer, "rows", len(found.data), count)
         follows = [before, *found.data] if before and catalogue.has_all_pages(tag) else found.data
         for one, next_one in pairwise(follows):
             reason = orders.is_wrong(client, sort, one, next_one)

@@ -87,11 +87,10 @@ def test_a_draft_is_checked_without_a_token(
         found = check.single(answer, answers.Checked, 200)
         if found:
             added = (found.unchanged, found.bump, found.variables.added)
-            wanted = (False, "major", ["one_more_variable"])
-            check.that(answer, added == wanted, f"{wanted}", f"{added}")
+            check.equal(answer, "said", added, (False, "major", ["one_more_variable"]))
             check.that(answer, "+And {{one_more_variable}}." in (found.diff or ""), "the diff")
             before = client.get(catalogue.fill("{repo}/versions")).json["data"][0]["version"]
-            check.that(answer, found.previous_version == before, f"previous version {before}")
+            check.equal(answer, "previous version", found.previous_version, before)
         check.header(answer, "Cache-Control", CACHE_CONTROL["none"])
         check.cors(answer)
     wrong = {**headers, "Authorization": "Bearer hub_" + "A" * 38}
@@ -135,16 +134,13 @@ def test_a_publication_is_readable_at_once(
     version = record.version
     facts = (record.owner, record.name, record.sha256, record.size, record.unchanged)
     wanted = (publisher.owner, publisher.name, digest, len(data), False)
-    check.that(answer, facts == wanted, f"{wanted}", f"{facts}")
+    check.equal(answer, "the publication", facts, wanted)
     check.header(answer, "Cache-Control", CACHE_CONTROL["none"])
     check.cors(answer)
     location = client.path_of(answer.headers.get("Location", ""))
-    check.that(
-        answer, location == publisher.url("version", version=version),
-        f"Location of version {version}", f"Location: {answer.headers.get('Location')}",
-    )  # fmt: skip
+    check.equal(answer, "Location", location, publisher.url("version", version=version))
     path = client.path_of(record.raw_url)
-    check.that(answer, path == publisher.file("version_raw", version=version), "raw_url, the text")
+    check.equal(answer, "raw_url", path, publisher.file("version_raw", version=version))
 
     for path in (
         publisher.url("raw"), publisher.file("raw"), publisher.file("version_raw", version=version),
@@ -163,21 +159,18 @@ def test_a_publication_is_readable_at_once(
         repo = check.single(client.ask("GET", path), answers.Repo)
         if repo:
             came = (repo.latest_version, repo.content, repo.sha256)
-            check.that(client.ask("GET", path), came == (version, text, digest), f"{version}")
+            check.equal(answer, f"repo at {path}", came, (version, text, digest))
     for path in (publisher.url("versions"), publisher.file("versions")):
         rows = client.ask("GET", path)
         found = check.rows(rows, answers.VersionEntry)
         if found:
             first = found.data[0]
             wanted = (version, record.previous_version, record.changelog)
-            came = (first.version, first.previous, first.changelog)
-            check.that(rows, came == wanted, f"the first row {wanted}", f"{came}")
-    for path in (
-        publisher.url("version", version=version), publisher.file("version", version=version),
-    ):  # fmt: skip
-        one = check.single(client.ask("GET", path), answers.Version)
-        if one:
-            check.that(client.ask("GET", path), one.content == text, "the text that was published")
+            check.equal(rows, "first row", (first.version, first.previous, first.changelog), wanted)
+    for at in (publisher.url, publisher.file):
+        answer = client.ask("GET", at("version", version=version))
+        if one := check.single(answer, answers.Version):
+            check.equal(answer, "text", one.content, text)
     for name in ("repo_page", "version_page"):
         page = client.ask("GET", publisher.url(name, version=version))
         check.that(page, version.encode() in page.body, f"a page about {version}")
@@ -187,7 +180,7 @@ def test_a_publication_is_readable_at_once(
     again = check.single(publisher.post(body), answers.Publication)
     if again:
         came = (again.version, again.unchanged)
-        check.that(answer, came == (version, True), f"{version} unchanged, sent again", f"{came}")
+        check.equal(answer, "sent again", came, (version, True))
 
 
 def check_listed(
@@ -208,12 +201,10 @@ def check_listed(
             for line in map(json.loads, lines.body.splitlines())
             if (line["owner"], line["name"]) == (publisher.owner, publisher.name)
         ]
-        check.that(lines, found == [record.version], f"the version {record.version}", f"{found}")
+        check.equal(lines, "its versions", found, [record.version])
         user = client.ask("GET", file_of("user", owner=publisher.owner))
-        check.that(
-            user, any(row["name"] == publisher.name for row in user.json["data"]["repos"]),
-            f"the repo {publisher.name}",
-        )  # fmt: skip
+        names = [row["name"] for row in user.json["data"]["repos"]]
+        check.that(user, publisher.name in names, f"the repo {publisher.name}", str(names))
 
 
 @area("publishing")
@@ -228,7 +219,7 @@ def test_an_idempotency_key(check: Check, publisher: Publisher) -> None:
     again = publisher.post(body, Idempotency_Key=key)
     check.status(again, 201, 200)
     came = [answer.json and answer.json.get("data", {}).get("version") for answer in (first, again)]
-    check.that(again, came[0] == came[1], f"the first answer again, {came[0]}", f"{came[1]}")
+    check.equal(again, "the first answer again, version", came[1], came[0])
     reused = publisher.post({"content": f"Another, {mark}"}, Idempotency_Key=key)
     check.error(reused, 422, "idempotency_key_reused")
 
@@ -244,7 +235,7 @@ def test_bumps(check: Check, publisher: Publisher) -> None:
             version = Version.parse(record.version)
             # If the repo had no version, the first one is 1.0.0 with any bump.
             wanted = before.bump(bump) if before else version
-            check.that(answer, version == wanted, f"version {wanted}", f"version {version}")
+            check.equal(answer, "version", version, wanted)
             before = version
 
 
@@ -261,10 +252,9 @@ def test_a_bump_that_the_variables_ask_for(check: Check, publisher: Publisher) -
         base = check.single(before, answers.Publication, 201)
         if record and base:
             wanted = str(Version.parse(base.version).bump("patch" if is_warned else "major"))
-            check.that(answer, record.version == wanted, f"version {wanted}", record.version)
+            check.equal(answer, "version", record.version, wanted)
             warnings = [one for one in record.warnings if one.startswith("breaking_variables")]
-            right = bool(warnings) == is_warned
-            check.that(answer, right, f"{is_warned} for a warning", str(warnings))
+            check.equal(answer, "a warning", bool(warnings), is_warned)
 
 
 @area("publishing")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,12 @@ from tests.conformance.marks import area
 pytestmark = pytest.mark.level("files")
 
 
+# Fields of a version that its repo has, too, if it is the latest.
+SHARED = (
+    "title", "description", "tags", "content", "body", "messages", "variables", "parameters",
+    "license", "sha256", "size", "changelog",
+)  # fmt: skip
+
 # Repos, versions, texts
 
 
@@ -34,15 +41,8 @@ def test_repos(check: Check, client: Client, catalogue: Catalogue) -> None:
         repo = check.single(answer, answers.Repo)
         if not repo:
             continue
-        check.that(answer, (repo.owner, repo.name) == (owner, name), f"the repo {owner}/{name}")
-        summary = summaries.get((owner, name))
-        if summary:
-            data = answer.json["data"]
-            differing = [key for key in summary if data.get(key) != summary[key]]
-            check.that(
-                answer, not differing, "the same as the summary in lists",
-                f"other: {', '.join(differing)}",
-            )  # fmt: skip
+        check.equal(answer, "the repo", (repo.owner, repo.name), (owner, name))
+        check_same(check, answer, summaries.get((owner, name), {}), "the summary in lists")
         check_text(check, answer, repo)
         raw = client.get(file_of("raw", owner=owner, name=name))
         check_raw(check, raw, repo)
@@ -58,23 +58,18 @@ def check_text(check: Check, answer: Answer, record: answers.Repo | answers.Vers
     """Check that the hash and the size of a record fit its content."""
     data = record.content.encode(errors="surrogatepass")
     digest = hashlib.sha256(data).hexdigest()
-    check.that(
-        answer, record.sha256 == digest, f"sha256 {digest}, that of content",
-        f"sha256 {record.sha256}",
-    )  # fmt: skip
-    check.that(
-        answer, record.size == len(data), f"size {len(data)}, that of content",
-        f"size {record.size}",
-    )  # fmt: skip
-    check.that(
-        answer, record.content.endswith(record.body), "body, the end of content",
-        f"body {record.body[:40]!r}",
-    )  # fmt: skip
-    messages = parse_messages(record.body)
-    check.that(
-        answer, record.messages == messages, f"the messages of body: {str(messages)[:80]}",
-        f"messages {str(record.messages)[:80]}",
-    )  # fmt: skip
+    check.equal(answer, "that of content: sha256", record.sha256, digest)
+    check.equal(answer, "that of content: size", record.size, len(data))
+    is_end = record.content.endswith(record.body)
+    check.that(answer, is_end, "body, the end of content", f"body {record.body[:40]!r}")
+    check.equal(answer, "messages of body", record.messages, parse_messages(record.body))
+
+
+def check_same(check: Check, answer: Answer, row: dict[str, Any], where: str) -> None:
+    """Check that a record has the fields of another form of it."""
+    data = answer.json["data"]
+    differing = [key for key in row if data.get(key) != row[key]]
+    check.that(answer, not differing, f"the same as {where}", f"other: {', '.join(differing)}")
 
 
 def check_body(check: Check, text: Answer, record: answers.Repo | answers.Version) -> None:
@@ -121,22 +116,17 @@ def test_lists_of_versions(check: Check, client: Client, catalogue: Catalogue) -
             continue
         check.whole_list(answer, found)
         versions = [Version.parse(entry.version) for entry in found.data]
-        check.that(
-            answer, versions == sorted(set(versions), reverse=True), "newest version first",
-            ", ".join(map(str, versions[:8])),
-        )  # fmt: skip
+        check.equal(answer, "newest version first:", versions, sorted({*versions}, reverse=True))
         ordinals = [entry.ordinal for entry in found.data]
-        check.that(
-            answer, len({*ordinals}) == len(ordinals), "ordinals, none twice", f"{ordinals[:8]}"
-        )
+        is_once = len({*ordinals}) == len(ordinals)
+        check.that(answer, is_once, "ordinals, none twice", f"{ordinals[:8]}")
         previous = [entry.previous for entry in found.data]
         readable = [entry for entry in found.data if not entry.withdrawn]
         wanted = [
             next((one.version for one in found.data[at + 1 :] if not one.withdrawn), None)
             for at in range(len(found.data))
         ]
-        rule = "previous: the next one below that was not withdrawn"
-        check.that(answer, previous == wanted, rule, f"{previous}")
+        check.equal(answer, "previous: the next below, not withdrawn:", previous, wanted)
         for entry in found.data:
             check.that(
                 answer, bool(entry.diff_url) == bool(entry.previous and not entry.withdrawn),
@@ -155,7 +145,7 @@ def test_lists_of_versions(check: Check, client: Client, catalogue: Catalogue) -
                 ("changelog", repo.changelog, latest.changelog),
             )
             for field, has, wanted in facts:
-                check.that(answer, has == wanted, f"{field} {has!r} as in the repo", f"{wanted!r}")
+                check.equal(answer, f"as in the repo: {field}", wanted, has)
 
 
 @area("versions")
@@ -167,26 +157,14 @@ def test_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
         if not version:
             continue
         place = (version.owner, version.name, version.version)
-        check.that(answer, place == (owner, name, number), f"{owner}/{name} {number}", f"{place}")
-        data = answer.json["data"]
+        check.equal(answer, "the version", place, (owner, name, number))
         row = next(row for row in catalogue.versions(owner, name) if row["version"] == number)
-        differing = [key for key in row if key != "labels" and data.get(key) != row[key]]
-        check.that(
-            answer, not differing, "the same as in the list of versions",
-            f"other: {', '.join(differing)}",
-        )  # fmt: skip
+        row = {key: value for key, value in row.items() if key != "labels"}
+        check_same(check, answer, row, "in the list of versions")
         check_text(check, answer, version)
-        if number == client.get(file_of("repo", **params)).json["data"]["latest_version"]:
-            repo = client.get(file_of("repo", **params)).json["data"]
-            shared = (
-                "title", "description", "tags", "content", "body", "messages", "variables",
-                "parameters", "license", "sha256", "size", "changelog",
-            )  # fmt: skip
-            differing = [key for key in shared if data.get(key) != repo.get(key)]
-            check.that(
-                answer, not differing, "the latest version's fields as in the repo",
-                f"other: {', '.join(differing)}",
-            )  # fmt: skip
+        repo = client.get(file_of("repo", **params)).json["data"]
+        if number == repo["latest_version"]:
+            check_same(check, answer, {key: repo.get(key) for key in SHARED}, "the repo")
 
 
 @area("labels")
@@ -199,18 +177,11 @@ def test_lists_of_labels(check: Check, client: Client, catalogue: Catalogue) -> 
             continue
         check.whole_list(answer, found)
         named = [(move.label, move.version) for move in found.data]
-        check.that(
-            answer, named == list(repo.labels.items()), f"the labels of the repo {repo.labels}",
-            f"{named}",
-        )  # fmt: skip
+        check.equal(answer, "the labels of the repo", named, list(repo.labels.items()))
         check.that(answer, named == sorted(named), "sorted by label", f"{named}")
         for row in rows_of(client.get(file_of("versions", **at))):
             wanted = [label for label, version in named if version == row["version"]]
-            check.that(
-                answer, row.get("labels") == wanted,
-                f"the labels {row.get('labels')} of {row['version']} in the list of versions",
-                f"{wanted}",
-            )  # fmt: skip
+            check.equal(answer, f"labels of {row['version']}", wanted, row.get("labels"))
 
 
 @area("labels")
@@ -223,10 +194,7 @@ def test_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
         of_version = at | {"version": named.version}
         version = client.get(file_of("version", **of_version)).json["data"]
         added = {"label": at["label"], "moved_at": named.moved_at}
-        check.that(
-            answer, answer.json["data"] == version | added,
-            f"the record of {named.version} with label and moved_at",
-        )  # fmt: skip
+        check.equal(answer, "the version's record:", answer.json["data"], version | added)
         raw = client.get(file_of("version_raw", **of_version))
         check.same_body(client.get(file_of("label_raw", **at)), raw, raw.target)
         body = client.get(file_of("version_body", **of_version))
@@ -238,17 +206,14 @@ def test_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
             continue
         check.whole_list(history, moves)
         newest = moves.data[0]
-        check.that(
-            history, (newest.version, newest.moved_at) == (named.version, named.moved_at),
-            f"the newest move to {named.version} at {named.moved_at}", f"{newest}",
-        )  # fmt: skip
+        came = newest.version, newest.moved_at
+        check.equal(history, "the newest move", came, (named.version, named.moved_at))
         chain = [move.previous for move in moves.data]
         wanted = [*(move.version for move in moves.data[1:]), None]
-        check.that(history, chain == wanted, "previous: the version of the move before", f"{chain}")
+        check.equal(history, "previous: the version of the move before:", chain, wanted)
         listed = rows_of(client.get(file_of("labels", **at)))
         row = next(row for row in listed if row["label"] == at["label"])
-        first = history.json["data"][0]
-        check.that(history, first == row, f"the newest move as in the list of labels {row}")
+        check.equal(history, "the newest move as in the list:", history.json["data"][0], row)
 
 
 @area("raw text")
@@ -299,13 +264,13 @@ def test_users(check: Check, client: Client, catalogue: Catalogue) -> None:
         user = check.single(answer, answers.User)
         if not user:
             continue
-        check.that(answer, user.handle == owner, f"handle {owner}", f"handle {user.handle}")
+        check.equal(answer, "handle", user.handle, owner)
         names = sorted(name for repo_owner, name in catalogue.ids if repo_owner == owner)
         came = sorted(repo.name for repo in user.repos)
-        check.that(answer, came == names, "the owner's repos of catalogue.jsonl", f"{came[:9]}")
-        check.that(answer, user.repos_count == len(names), f"repos_count {len(names)}")
+        check.equal(answer, "the owner's repos of catalogue.jsonl:", came, names)
+        check.equal(answer, "repos_count", user.repos_count, len(names))
         times = [repo.updated_at for repo in user.repos]
-        check.that(answer, times == sorted(times, reverse=True), "the latest updated first")
+        check.equal(answer, "the latest updated first:", times, sorted(times, reverse=True))
         check.that(answer, b"@" not in answer.body or not has_address(answer), "no e-mail address")
 
 

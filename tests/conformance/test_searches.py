@@ -63,13 +63,13 @@ def search(check: Check, client: Client, q: str, **given: str) -> Found:
         )
         match = match or rows.meta.match
         wanted.match, wanted.corrected = match, rows.meta.corrected
-        check.that(answer, rows.meta == wanted, f"meta {wanted}", f"meta {rows.meta}")
+        check.equal(answer, "meta", rows.meta, wanted)
         cache = CACHE_CONTROL["query" if total else "nothing"]
         check.header(answer, "Cache-Control", cache)
         says_how = match in ("all", "some") and rows.meta.corrected is not UNSET
         check.that(answer, says_how, "match and corrected in meta")
         count = min(PAGE_SIZE, total - (number - 1) * PAGE_SIZE)
-        check.that(answer, len(rows.data) == count, f"{count} rows", f"{len(rows.data)} rows")
+        check.equal(answer, "rows", len(rows.data), count)
         ids += [(row.owner, row.name) for row in rows.data]
         if number >= pages:
             return Found(ids, len(ids) == total, match)
@@ -121,10 +121,8 @@ def test_a_word_finds_its_repo_in_any_case(
             check_found(check, client, word, repo, found)
             wide = "".join(chr(ord(char) + 0xFEE0) for char in word)
             for other in (word.upper(), word.lower(), f"  {word}  ", wide):
-                check.that(
-                    client.get(search_path(other)), search(check, client, other) == found,
-                    f"the repos of q={word}",
-                )  # fmt: skip
+                found_again = search(check, client, other)
+                check.equal(client.get(search_path(other)), f"q={word}", found_again, found)
 
 
 @area("search")
@@ -166,16 +164,11 @@ def test_words_that_say_nothing(check: Check, client: Client, catalogue: Catalog
             alone = search(check, client, word)
             check.that(client.get(search_path(word)), alone.match == "all", "match all")
             with_stop_word = f"{STOP_WORDS[0]} {word}"
-            check.that(
-                client.get(search_path(with_stop_word)),
-                search(check, client, with_stop_word).ids == alone.ids, f"the repos of q={word}",
-            )  # fmt: skip
+            ids = search(check, client, with_stop_word).ids
+            check.equal(client.get(search_path(with_stop_word)), f"q={word}", ids, alone.ids)
             with_unknown = f"zzqxjzz{NOBODY.replace('-', '')} {word}"
-            check.that(
-                client.get(search_path(with_unknown)),
-                search(check, client, with_unknown) == alone._replace(match="some"),
-                f"the repos of q={word}, and match some",
-            )  # fmt: skip
+            came, some = search(check, client, with_unknown), alone._replace(match="some")
+            check.equal(client.get(search_path(with_unknown)), f"q={word}", came, some)
 
 
 @area("search")
@@ -229,10 +222,8 @@ def test_a_search_within_a_tag(check: Check, client: Client, catalogue: Catalogu
             within = search(check, client, word, tag=tag)
             if found.is_whole:
                 wanted = [one for one in found.ids if tag in tags_of.get(one, ())]
-                check.that(
-                    client.get(f"{search_path(word)}&tag={quote(tag)}"), within.ids == wanted,
-                    f"those repos of q={word} that have the tag, in the same order",
-                )  # fmt: skip
+                answer = client.get(f"{search_path(word)}&tag={quote(tag)}")
+                check.equal(answer, f"in the order of q={word}:", within.ids, wanted)
 
 
 @area("search")
@@ -258,15 +249,9 @@ def test_a_search_in_any_encoding(check: Check, client: Client) -> None:
         for accepted in ENCODINGS[place:] + ENCODINGS[:place]:
             answer = client.ask("GET", path, {"Accept-Encoding": accepted})
             check.status(answer, 200)
-            check.that(
-                answer, answer.plain_body == wanted.body,
-                f"the same bytes as {wanted.target}, after decoding",
-            )  # fmt: skip
+            check.equal(answer, "decoded", answer.plain_body, wanted.body)
             if accepted in PLAIN_ONES:
-                check.that(
-                    answer, "Content-Encoding" not in answer.headers, "no Content-Encoding",
-                    f"Content-Encoding: {answer.headers.get('Content-Encoding')}",
-                )  # fmt: skip
+                check.equal(answer, "encoding", answer.headers.get("Content-Encoding"), None)
 
 
 @area("search")
@@ -341,14 +326,13 @@ def test_several_tags(check: Check, client: Client, catalogue: Catalogue, sort: 
                 return
             meta = (rows.meta.total, rows.meta.sort, rows.meta.tag, rows.meta.q)
             says = (len(wanted), sort or SORTS[0], ",".join(tags), None)
-            check.that(answer, meta == says, f"total, sort, tag, q {says}", f"{meta}")
+            check.equal(answer, "total, sort, tag, q", meta, says)
             found += [(row.owner, row.name) for row in rows.data]
             encoded = client.get(path.replace(",", "%2C"))
             check.same_body(encoded, answer, path)
             check.header(answer, "Cache-Control", CACHE_CONTROL["list"])
         if len(wanted) <= PAGES_TRIED * PAGE_SIZE:
-            says = f"the {len(wanted)} repos with both"
-            check.that(answer, sorted(found) == sorted(wanted), says, f"{len(found)}")
+            check.equal(answer, "the repos with both:", sorted(found), sorted(wanted))
         alone = [
             (row["owner"], row["name"])
             for page in catalogue.pages(tags[0], sort or SORTS[0])
@@ -356,7 +340,7 @@ def test_several_tags(check: Check, client: Client, catalogue: Catalogue, sort: 
         ]
         if catalogue.has_all_pages(tags[0]) and len(wanted) <= PAGES_TRIED * PAGE_SIZE:
             in_order = [repo for repo in alone if repo in wanted]
-            check.that(answer, found == in_order, f"the order of tag={tags[0]}")
+            check.equal(answer, f"in the order of tag={tags[0]}:", found, in_order)
 
 
 @area("several tags")
@@ -383,14 +367,14 @@ def test_an_explained_search_within_an_owner(
     rows = check.rows(answer, answers.RepoSummary)
     if rows:
         meta = rows.meta
-        check.that(answer, meta.owner == owner, f"owner {owner} in meta", f"{meta.owner}")
+        check.equal(answer, "owner in meta", meta.owner, owner)
         check.that(answer, {row.owner for row in rows.data} == {owner}, f"only repos of {owner}")
         matches, facets = meta.matches or [], meta.facets
         check.that(answer, len(matches) == len(rows.data), "a match for each repo")
         is_by_title = any("title" in one.places for one in matches[:1])
         check.that(answer, is_by_title, f"{name} found by its title")
         counts = [(one.name, one.count) for one in facets.owners] if facets else []
-        check.that(answer, counts == [(owner, meta.total)], "the owner's count in facets")
+        check.equal(answer, "owners in facets", counts, [(owner, meta.total)])
     for wrong in ("owner=A", "owner=", "owner=a&owner=b", "explain=1", "q=a&explain=", "owner=a,b"):
         check.error(client.get(f"/api/v1/repos?{wrong}"), 400, "invalid_parameter")
     check.error(client.get(f"/api/v1/repos?owner={NOBODY}"), 404, "user_not_found")
