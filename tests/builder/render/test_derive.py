@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model import answers, envelopes
-from builder.model.links import Links
 from builder.model.records import DAY_SECONDS, OwnerFile
 from builder.render import derive
 from builder.render.derive import epoch_seconds, trend
@@ -21,7 +20,6 @@ publications = st.lists(seconds, min_size=1, max_size=20)
 days = st.integers(FIRST_SECOND // DAY_SECONDS, LAST_SECOND // DAY_SECONDS)
 pulls_by_day = st.dictionaries(days, st.integers(1, 10**9), max_size=20).map(dict.items).map(list)
 recent = st.integers(epoch_seconds("2024-01-01T00:00:00Z"), epoch_seconds("2026-01-01T00:00:00Z"))
-LINKS = Links("https://hub.example/prompts")
 
 
 recent_days = st.integers(19_723, 20_453)  # the same two years

@@ -4,17 +4,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.answers import Repo
-from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.links import Links
+from builder.model.names import Version
+from builder.model.records import CONTENT_BYTES_MAX, VersionFile
 from builder.render import derive
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS
 from builder.search.telling_words import BYTES_MAX, WORDS_MAX, rarities, telling_words
 from builder.text.words import part_words
-from tests.builder.render.test_derive import LINKS, stored
+from tests.support.catalogues import moment
 
 
 def repo_of(text: str, **fields: object) -> Repo:
-    latest = stored("1.0.0", **fields)._replace(content=text, body=text)
-    return derive.repo_record(latest, 1, latest.record.published_at, None, LINKS)
+    given = {"publisher": "ann", "published_at": moment(0), "sha256": "0" * 64, "title": "Title"}
+    record = VersionFile(**given | fields)
+    latest = derive.Stored("ann", "n", Version(1, 0, 0), record, text, text)
+    return derive.repo_record(latest, 1, record.published_at, None, Links("https://hub.example"))
 
 
 def words_of(text: str, **fields: object) -> list[str]:
