@@ -234,6 +234,7 @@ def test_so_many_repos_are_not_listed(make_hub: MakeHub) -> None:
     assert answer.status_code == 200 and "cannot be listed right now" in answer.text
     for number in range(OFFERED_MAX + 1):
         write_version(hub.settings.content, "ann", f"repo-{number}", "1.0.0", "Hi.")
+    write_version(hub.settings.content, "anna", "other", "1.0.0", "Hi.")
     build_files(hub.settings)
     assert "You have 101 prompts" in client.get(TOKENS).text
     assert "repo-7" not in client.get(TOKENS).text
