@@ -7,7 +7,7 @@ from builder.emit.catalogue import HOME_ROWS
 from builder.model.plural import day
 from builder.text.prompts import fill, parse_document
 from tests.site.browser import keep_notes
-from tests.site.catalogue import CHANGED, MEETING_NOTES, PAGES, SQL_REVIEW, UNLIKE
+from tests.site.catalogue import MEETING_NOTES, PAGES, SQL_REVIEW, UNLIKE
 
 
 @pytest.fixture(params=["scripts", "no scripts"])
@@ -127,31 +127,6 @@ def test_from_version_to_version(start):
     follow(page, "All versions", f"/{MEETING_NOTES}#versions")
     page.locator("ol.steps a", has_text="2.0.0").click()
     page.wait_for_url(f"**/{MEETING_NOTES}/2.0.0")
-
-
-def test_what_changed_is_told_and_the_words_are_marked(start):
-    page = start
-    page.goto(page.url.rstrip("/") + f"/{CHANGED}#changes")
-    changes = page.locator("#changes")
-    expect(changes).to_be_in_viewport()
-    expect(changes.locator("ins").first).to_be_visible()
-    expect(changes.locator("del").first).to_be_visible()
-    # Words, not only whole lines.
-    for tag in ("ins", "del"):
-        marked = changes.locator(f"td {tag}").first
-        line = marked.locator("xpath=ancestor::td")
-        assert len(marked.inner_text()) < len(line.inner_text())
-
-
-def test_an_address_that_leads_nowhere_shows_ways_on(start):
-    page = start
-    answer = page.goto(page.url.rstrip("/") + "/no-such-page")
-    assert answer.status == 404
-    main = page.get_by_role("main")
-    expect(main.get_by_role("link").first).to_be_visible()
-    main.get_by_role("link").first.click()
-    page.wait_for_load_state()
-    assert page.title()
 
 
 @pytest.mark.parametrize("kind", UNLIKE)
