@@ -178,18 +178,15 @@ def _telling(text: str, found: list[Word]) -> list[Word]:
 
 def _counted(word: Word, is_last: bool, index: Vocabulary) -> tuple[int, Target]:
     """The target of a word, and the number of repos that have it."""
-    prefix = word.surface if is_last and _begins_others(word, index) else ""
+    others = index.words_beginning(word.surface, FORMS_MAX) if is_last else []
+    # Words with another stem may begin with this one.
+    is_beginning = len(others) == FORMS_MAX or any(
+        words.words(other)[0].stem != word.stem for other in others
+    )
+    prefix = word.surface if is_beginning else ""
     target = Target((word.stem, *SYNONYMS.get(word.stem, ())), prefix, surface=word.surface)
     # Rarity is that of the word itself, if any repo has it.
     return index.holders(Target(target.stems[:1])) or index.holders(target), target
-
-
-def _begins_others(word: Word, index: Vocabulary) -> bool:
-    """True if words with another stem may begin with this one."""
-    others = index.words_beginning(word.surface, FORMS_MAX)
-    return len(others) == FORMS_MAX or any(
-        words.words(other)[0].stem != word.stem for other in others
-    )
 
 
 def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:

@@ -64,6 +64,8 @@ def match_of(
         ("crlf", "One\r\nTwo crlf\r\nThree", ["crlf"], "Two crlf"),
         ("refund", "> **Refund:** `now`, _not_ *ever*.", ["Refund"], "Refund: now, not ever."),
         ("refund", "A [refund](https://a.example) (**[b][1]**)", ["refund"], "A refund ([b][1])"),
+        # Words that do not decide are not marked.
+        ("write about the refund", "Write it.\nThe refund.", ["refund"], "The refund."),
         ("refund", "5 * 3 a_b {{c_d}} refund __ *", ["refund"], "5 * 3 a_b {{c_d}} refund __ *"),
     ],
 )
@@ -81,29 +83,17 @@ def small_hub(tmp_path: Path) -> Settings:
     return settings
 
 
-def test_fields(small_hub):
+def test_fields_front_matter_and_kind(small_hub):
     found = match_of(
         small_hub, "story", "Nothing here.", title="Stories", description="Tells a story.",
         tags=["story-club", "other"],
     )  # fmt: skip
-    assert found == NOTHING | {
-        "in": ["title", "tags", "description"], "words": ["Stories", "story"],
-    }  # fmt: skip
-
-
-def test_owner_and_name(small_hub):
+    places = ["title", "tags", "description"]
+    assert found == NOTHING | {"in": places, "words": ["Stories", "story"]}
     assert match_of(small_hub, "ann/note", "x", title="Other")["in"] == ["name", "owner"]
-
-
-def test_front_matter_has_no_line(small_hub):
-    text = "---\nlicense: MIT\n---\nBody."
-    found = match_of(small_hub, "mit", text)
+    found = match_of(small_hub, "mit", "---\nlicense: MIT\n---\nBody.")
     assert found == NOTHING | {"in": ["text"]}
-
-
-def test_a_chat(small_hub):
-    text = '{{role "user"}}\nReview it.'
-    assert match_of(small_hub, "review", text)["kind"] == "chat"
+    assert match_of(small_hub, "review", '{{role "user"}}\nReview it.')["kind"] == "chat"
 
 
 @pytest.mark.parametrize("heading", ["# Refund", "Refunds of a customer", "> the customer: REFUND"])
@@ -159,11 +149,6 @@ def test_only_the_beginning_of_a_text_is_read(small_hub):
 def test_no_words_of_a_large_result_beyond_the_limit(small_hub):
     title = " ".join(f"st{number}" for number in range(30))
     assert len(match_of(small_hub, "st", "x", title=title)["words"]) == matches.WORDS_MAX
-
-
-def test_words_that_do_not_decide_are_not_marked(small_hub):
-    found = match_of(small_hub, "write about the refund", "Write about it.\nThe refund.")
-    assert found["words"] == ["refund"]
 
 
 def test_every_form_of_a_word_begins_with_its_head():

@@ -79,16 +79,6 @@ def in_a_loop(test: Callable[..., Any]) -> Callable[..., None]:
 
 
 @in_a_loop
-async def test_runs_methods_of_queries(thread):
-    found = await thread.run(Queries.find, ListQuery(q="care"), 0, 10)
-    assert found.total == 1
-    similar, owners = await asyncio.gather(
-        thread.run(Queries.similar, "ann/reviews", 1), thread.run(Queries.owners_beginning, "a", 5)
-    )
-    assert (similar, owners) == (["ann/review"], ["ann"])
-
-
-@in_a_loop
 async def test_all_in_one_other_thread_with_one_queries(thread):
     def where(queries: Queries) -> tuple[int, int]:
         return threading.get_ident(), id(queries)
