@@ -213,7 +213,7 @@ def llms(settings: Settings, top: list[bytes]) -> bytes:
             links.file("raw", owner=repo.owner, name=repo.name),
             _plain(repo.description, DESCRIPTION_CHARS_MAX),
         )
-        for repo in map(_decode_summary, top[:PROMPTS_MAX])
+        for repo in map(_decode_summary, top)
     ]
     title = _plain(settings.site_name, TITLE_CHARS_MAX) or "Hub"
     return pages_of(settings).render("llms.txt", title=title, repos=repos)

@@ -66,6 +66,8 @@ def test_a_conversation_gives_messages():
         ([Variable("a", type="number"), Variable("b", type="array"), Variable("c", type="object")],
          "text = prompt.fill(a=1.5, b=[], c={})",
          "const text = prompt.fill({ a: 1.5, b: [], c: {} });"),
+        ([Variable("b", type="boolean", enum=[False])], "text = prompt.fill(b=False)",
+         "const text = prompt.fill({ b: false });"),
         ([Variable("class")], 'text = prompt.fill(**{"class": "…"})',
          'const text = prompt.fill({ class: "…" });'),
         ([Variable("__proto__")], 'text = prompt.fill(__proto__="…")',

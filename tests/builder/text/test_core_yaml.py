@@ -58,6 +58,7 @@ def test_of_a_repeated_key_the_last_counts_with_a_warning():
     found, warnings = load_yaml('a: 1\nb: {x: 1, "x": 2}\na: 3\n')
     assert core_values(found) == {"a": 3, "b": {"x": 2}}
     assert warnings == ["Repeated keys; the last one counts: 'x' in line 2, 'a' in line 3."]
+    assert load_yaml("a: 1\na: 2\n")[1] == ["Repeated keys; the last one counts: 'a' in line 2."]
     _, warnings = load_yaml("a: 1\n" * 100)
     assert len(warnings) == 1 and warnings[0].endswith(" and 79 more.")
 

@@ -159,7 +159,9 @@ def marked(old: str, new: str) -> tuple[list[str], list[str]]:
         # Another line altogether, and one that is new beside one that is not.
         ("foo bar\n", "completely different thing\n",
          ["[foo bar\n]"], ["[completely different thing\n]"]),
-        # A line that keeps too little of the one before marks neither by words.
+        # A line that keeps a third of the one before marks words; with less, neither does.
+        ("Alpha beta gamma deltas\n", "Alpha beta omega sigmas\n",
+         ["Alpha beta [gamma deltas]\n"], ["Alpha beta [omega sigmas]\n"]),
         ("Be very kind to {{whom}}.\n", "Be brief.\n",
          ["[Be very kind to {{whom}}.\n]"], ["[Be brief.\n]"]),
         # A line with another before it, and words after those it had, is removed as a whole.
