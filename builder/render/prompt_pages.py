@@ -91,7 +91,7 @@ def version_page(
 
 
 def _fields(one: Repo | Version, number: str, text: Shown, time: str) -> dict[str, str]:
-    """What the page of a version and that of its prompt both show."""
+    """The parts of a version's page that its prompt's page also has."""
     return {
         "owner": one.owner,
         "name": one.name,
