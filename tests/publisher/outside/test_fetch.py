@@ -43,8 +43,9 @@ def test_all_parts_of_a_body_have_one_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_server_that_says_nothing_is_not_waited_for() -> None:
-    with answering(b"", b"x") as url, pytest.MonkeyPatch.context() as slow:
+@pytest.mark.parametrize("begin", [b"", *SLOW])
+def test_a_server_that_falls_silent_is_not_waited_for(begin: bytes) -> None:
+    with answering(begin, b"x") as url, pytest.MonkeyPatch.context() as slow:
         slow.setattr("tests.support.slow_servers.DROP_SECONDS", DEADLINE_SECONDS)
         assert "no answer in" in reason(url)
 
