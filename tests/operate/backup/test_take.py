@@ -64,6 +64,16 @@ def test_what_is_no_plain_file_is_left_out(hub: Hub, tar: Path) -> None:
     assert after == before
 
 
+def test_the_copy_of_a_node_without_databases(hub: Hub, other: Hub, tar: Path) -> None:
+    """Nodes write without the lock of a prompt, so its files are listed until they stay the same."""
+    Path(hub.settings.content, ".hub-store").write_text("{}")
+    Path(hub.settings.state, "accounts.sqlite3").unlink()
+    assert take._list(hub.settings.content, "ann/nothing") == []
+    hub.back_up(tar)
+    assert other.restore(tar, complete=True)[0].endswith(": 3 prompts.")
+    assert other.shown().keys() == hub.shown().keys() - {".hub-store"}
+
+
 def test_not_into_a_bucket(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OperatorError, match=r"s3://hubs/one/\. Write it into a folder"):
