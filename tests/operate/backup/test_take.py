@@ -65,7 +65,7 @@ def test_what_is_no_plain_file_is_left_out(hub: Hub, tar: Path) -> None:
 
 
 def test_the_copy_of_a_node_without_databases(hub: Hub, other: Hub, tar: Path) -> None:
-    """Nodes write without the lock of a prompt, so its files are listed until they stay the same."""
+    """Nodes write without a prompt's lock, so its files are listed until they stay the same."""
     Path(hub.settings.content, ".hub-store").write_text("{}")
     Path(hub.settings.state, "accounts.sqlite3").unlink()
     assert take._list(hub.settings.content, "ann/nothing") == []
