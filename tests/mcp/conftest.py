@@ -1,8 +1,6 @@
 """MCP clients that others wrote, run with Node as they come from npm, and what they try."""
 
-import functools
 import os
-import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 
@@ -17,9 +15,6 @@ from tests.support.servers import Server, clean_environment, sample_settings, se
 __all__ = ["hostile", "hostile_site", "sample"]
 
 PROGRAM_SECONDS_MAX = 60
-# Each of the hundreds of clients would read the certificates of all authorities, and needs none.
-ssl.create_default_context = functools.cache(ssl.create_default_context)
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
