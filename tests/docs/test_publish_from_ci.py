@@ -1,6 +1,5 @@
 """The jobs that publish: which files of a push, as what, and who may run them."""
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from tests.docs.ci import (
 )
 from tests.support.issuer import RUNTIME_SECRET
 
-CONTENT_BYTES_MAX = 256 * 1024
 FETCHED = "hub: OK\n"
 
 
@@ -170,35 +168,6 @@ def test_a_push_by_force_goes_back(trusting: Trusting, trusted: TrustedProject):
     assert list(versions(trusting.server, trusted, "a")) == ["1.0.2", "1.0.1", "1.0.0"]
     assert text(trusting.server, trusted, "a") == b"A"
     assert list(versions(trusting.server, trusted, "b")) == ["1.0.0"]
-
-
-# Bytes of files
-
-ODD = {
-    "no-newline": b"x",
-    "newlines": b"\n\nx\n\n\n",
-    "crlf": b"a\r\nb\rc\n\r\n",
-    "blanks": b"\t a \t\x0b\x0c b \t",
-    "quotes": b"\"a\" 'b' \\n \\u0041 \\\\ `id` $(id) $HOME %s %0A ${{ github.sha }}\n",
-    "controls": bytes(range(1, 32)) + b"\x7f\x1b[31m",
-    "emoji": "😀👩‍👩‍👧 é é \u2028 \ufeff \U0010ffff \uffff".encode(),
-    "byte-order-mark": b"\xef\xbb\xbfHello\n",
-    "like-options": b"--retry 9\n@/etc/hosts\n",
-    "like-json": b'{"content": "x"}',
-    "long": (b"xy" + "é😀".encode() * CONTENT_BYTES_MAX)[: CONTENT_BYTES_MAX - 2] + b"zz",
-}
-
-
-def test_every_byte_arrives(trusting: Trusting, trusted: TrustedProject):
-    files = {f"prompts/{name}.md": content for name, content in ODD.items()}
-    after = trusted.push_files("Odd", files | {".gitattributes": "prompts/** -text"})
-    done = trusted.run("alpine", NOTHING, after)
-    assert done.status == 0, done.output
-    for name in ODD:
-        kept = git(trusted.work, "rev-parse", f"HEAD:prompts/{name}.md")
-        stored = text(trusting.server, trusted, name)
-        header = f"blob {len(stored)}\0".encode()
-        assert hashlib.sha1(header + stored).hexdigest() == kept, name
 
 
 def test_a_bump_that_is_none(trusting: Trusting, trusted: TrustedProject, platform: str):
