@@ -7,8 +7,6 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import Page
-
 from tests.site.browser import DESKTOP, PHONE, Visits, chromium
 from tests.site.catalogue import PAGES, write_more
 from tests.support.servers import sample_settings, serving
@@ -40,13 +38,9 @@ def main() -> None:
 
 
 def take(visits: Visits, kind: str, folder: Path) -> None:
-    """Four pictures of one kind of page."""
+    """Pictures of one kind of page: on a desk and on a phone, light and dark."""
     name = kind.replace(", ", "-").replace(" ", "-").lower()
-    take_sizes(visits.open(PAGES[kind]), folder, name)
-
-
-def take_sizes(page: Page, folder: Path, name: str) -> None:
-    """Pictures of an open page: on a desk and on a phone, light and dark."""
+    page = visits.open(PAGES[kind])
     page.wait_for_load_state("networkidle")
     for size, viewport in (("desk", DESKTOP), ("phone", PHONE)):
         for scheme in ("light", "dark"):

@@ -11,7 +11,6 @@ import pytest
 from builder.render.colours import ASSETS
 from tests.node import PACKAGES
 from tests.site.catalogue import CALLED, FOLDER, MARKUP, PAGES, RELEASED
-from tests.site.markup import Markup
 from tests.support.servers import DEADLINE_SECONDS
 
 CHECKER = PACKAGES / "vnu-jar" / "build" / "dist" / "vnu.jar"
@@ -90,15 +89,7 @@ def test_the_checker_finds_faults(tmp_path):
     assert set(names) == set(faulty)
 
 
-def test_nothing_is_inline(hosts):
-    pages = sorted(Path(hosts.settings.out).rglob("*.html"))
-    assert len(pages) > 100
-    for page in pages:
-        markup = Markup.read(page)
-        assert markup.inline == [], page
-
-
-def test_scripts_are_small(hosts):
+def test_scripts_and_the_home_page_are_small(hosts):
     scripts = sorted(Path(hosts.settings.out, "assets").glob("*.js"))
     assert scripts
     sizes = {one.name: len(gzip.compress(one.read_bytes())) for one in scripts}
@@ -112,7 +103,4 @@ def test_scripts_are_small(hosts):
     assert writing < WRITING_BYTES_MAX
     sources = {one.name: one.stat().st_size for one in Path(ASSETS).glob("*.js")}
     assert sum(sources.values()) - sources["codemirror.js"] < OWN_BYTES_MAX
-
-
-def test_the_home_page_is_small(hosts):
     assert len(Path(hosts.settings.out, "index.html").read_bytes()) < HOME_BYTES_MAX

@@ -101,25 +101,19 @@ def linked(value: Any) -> Iterator[str]:
 
 
 def test_of_pages(settings):
+    """Also that ids are unique, and that nothing is inline."""
     links = Links(settings)
-    pages = sorted(links.root.rglob("*.html"))
     faults = {}
-    for page in pages:
+    for page in sorted(links.root.rglob("*.html")):
         markup = links.markup(page)
         source = links.url_of(page)
         assert len(markup.links) > 5, page
+        assert len(markup.ids) == len({*markup.ids}) and markup.inline == [], page
         for link in markup.links:
             fault = links.fault(link, source)
             if fault:
                 faults[link] = f"{fault}, on {source}"
     assert faults == {}
-
-
-def test_ids_are_unique(settings):
-    links = Links(settings)
-    for page in sorted(links.root.rglob("*.html")):
-        ids = links.markup(page).ids
-        assert len(ids) == len(set(ids)), page
 
 
 @pytest.mark.parametrize("pattern", ["*.xml", "*.json", "llms.txt", "robots.txt"])
