@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -158,6 +159,11 @@ class People:
         self._numbers = itertools.count(1)
         self._handles = map("".join, itertools.product(_LETTERS, repeat=3))
 
+    @cached_property
+    def database(self) -> Database:
+        """The hub's accounts, for as long as the hub runs."""
+        return Database(self.settings.state)
+
     def visitor(self, agent: str = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0") -> Visitor:
         """A browser that has never been here."""
         number = next(self._numbers)
@@ -177,12 +183,10 @@ class People:
         visitor = self.visitor(**options)
         visitor.handle = f"writer-{next(self._handles)}"
         secret, now = secrets.token_urlsafe(32), datetime.now(UTC)
-        with Database(self.settings.state) as database:
-            Accounts(database).add_owner(visitor.handle, now)
-            agent = visitor.session.headers["User-Agent"]
-            Sessions(database).begin(
-                visitor.handle, secret, address=visitor.address, agent=agent, now=now
-            )
+        Accounts(self.database).add_owner(visitor.handle, now)
+        agent = visitor.session.headers["User-Agent"]
+        sessions = Sessions(self.database)
+        sessions.begin(visitor.handle, secret, address=visitor.address, agent=agent, now=now)
         visitor.session.cookies.set(
             "hub-account", secret, domain=self.server.host.rpartition("/")[2], path=ACCOUNT_URL
         )
@@ -190,8 +194,7 @@ class People:
 
     def publish_story(self, writer: Visitor, *texts: str, **fields: object) -> None:
         """Publish versions of a user's prompt ``story`` over the API."""
-        with Database(self.settings.state) as database:
-            token, _ = Accounts(database).create_token(writer.handle, secrets.token_hex(4))
+        token, _ = Accounts(self.database).create_token(writer.handle, secrets.token_hex(4))
         for text in texts:
             answer = self.publish(token, writer.handle, "story", text, **fields)
             assert answer.status_code == 201, answer.text
@@ -242,7 +245,9 @@ def people_in(folder: Path, *more: str) -> Iterator[People]:
         )  # fmt: skip
         command = serve_command(settings, *options, *more)[1:]
         with running([sys.executable, cheap_hashes.__file__, *command], settings) as server:
-            yield People(server, github, gitlab)
+            people = People(server, github, gitlab)
+            with people.database:
+                yield people
 
 
 class _Reader(HTMLParser):

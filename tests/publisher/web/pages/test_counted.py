@@ -17,6 +17,7 @@ def test_what_people_do_is_counted(tmp_path: Path) -> None:
     with serving(settings_in(tmp_path), *options) as server:
         people = People(server)
         owner = people.guest()
+        people.database.close()
         for name in ("story", "second"):
             owner.get(editor.NEW)
             editor.send(owner, "preview", name=name, content=f"The {name}.")

@@ -11,7 +11,6 @@ from builder.model.names import Version
 from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.store import content
-from publisher.accounts.database import Database
 from publisher.accounts.saved_drafts import DRAFT_BYTES_MAX
 from publisher.accounts.tokens import Accounts
 from server.bodies import VISITOR_BYTES_MAX
@@ -276,8 +275,7 @@ def test_hostile_rows(people: People, writer: Visitor) -> None:
 
 
 def test_a_secret_in_a_file_is_refused(people: People, writer: Visitor) -> None:
-    with Database(people.settings.state) as database:
-        token, _ = Accounts(database).create_token(writer.handle, "leak")
+    token, _ = Accounts(people.database).create_token(writer.handle, "leak")
     page = send(writer, "preview", upload("env", token.encode()), name="story", content="Hi.")
     assert page.status == 422
     assert "The file env contains an access token" in page.words

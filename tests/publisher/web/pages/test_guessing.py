@@ -52,9 +52,8 @@ def test_a_known_handle_is_answered_as_soon_as_an_unknown_one(people: People):
 def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: People):
     member, visitor, pages = people.member(), people.visitor(), []
     pages.append(sign_in(visitor, member.handle, OTHER_PASSWORD))
-    with Database(people.settings.state) as database:
-        text, _ = Accounts(database).create_token(member.handle, "ci")
-        lock(database, member.handle)
+    text, _ = Accounts(people.database).create_token(member.handle, "ci")
+    lock(people.database, member.handle)
     refused = people.publish(text, member.handle, "story")
     assert refused.status_code == 401 and refused.json()["error"] == {
         "code": "invalid_token", "message": LOCKED,
@@ -66,8 +65,7 @@ def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: Peopl
         for page in pages
     }
     assert len(shown) == 1
-    with Database(people.settings.state) as database:
-        unlock(database, member.handle)
+    unlock(people.database, member.handle)
     assert people.publish(text, member.handle, "story").status_code == 201
     assert sign_in(visitor, member.handle, PASSWORD).path == "/account/prompts"
     words = visitor.get("/account/security").words
@@ -76,12 +74,11 @@ def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: Peopl
 
 def test_after_a_lost_password_the_page_says_what_an_intruder_may_have_left(people: People):
     member = people.member()
-    with Database(people.settings.state) as database:
-        Accounts(database).create_token(member.handle, "of-an-intruder")
-        _, gone = Accounts(database).create_token(member.handle, "revoked")
-        Accounts(database).revoke(member.handle, gone.id)
-        Identities(database).add(member.handle, "https://id.example", member.handle)
-        code = Invitations(database).invite(member.handle)
+    Accounts(people.database).create_token(member.handle, "of-an-intruder")
+    _, gone = Accounts(people.database).create_token(member.handle, "revoked")
+    Accounts(people.database).revoke(member.handle, gone.id)
+    Identities(people.database).add(member.handle, "https://id.example", member.handle)
+    code = Invitations(people.database).invite(member.handle)
     visitor = people.visitor()
     visitor.get("/account/invitation")
     page = visitor.submit(code=code, password=OTHER_PASSWORD)

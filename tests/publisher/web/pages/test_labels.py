@@ -1,6 +1,5 @@
 """The page of an owner's labels, and what tokens and jobs may do with them."""
 
-from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.publishers import TrustedPublishers
 from tests.publisher.web.pages.conftest import People, Visitor
@@ -61,8 +60,7 @@ def test_tokens_with_rights(people: People, owner: Visitor) -> None:
     owner.get("/account/tokens")
     page = owner.submit("/tokens", name="release", rights="label", labels="production, canary")
     assert page.status == 201
-    with Database(people.settings.state) as database:
-        tokens = {one.name: one for one in Accounts(database).tokens(owner.handle)}
+    tokens = {one.name: one for one in Accounts(people.database).tokens(owner.handle)}
     token = tokens["release"]
     assert (token.rights, token.labels) == (("label",), ("production", "canary"))
     assert "moves production, canary" in owner.get("/account/tokens").words
@@ -83,6 +81,5 @@ def test_labels_of_jobs(people: People, owner: Visitor) -> None:
     assert page.status == 422 and "reserved" in page.words
     page = owner.submit("/publishers", **fields, labels=" production, canary ")
     assert page.status == 200 and "Labels production, canary" in page.words
-    with Database(people.settings.state) as database:
-        (publisher,) = TrustedPublishers(database).of(owner.handle)
+    (publisher,) = TrustedPublishers(people.database).of(owner.handle)
     assert publisher.labels == "production canary"

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.teams import Teams
 from publisher.accounts.tokens import Accounts
@@ -18,8 +17,7 @@ PEOPLE = "/account/people"
 @pytest.fixture
 def chief(people: People) -> Visitor:
     chief = people.guest()
-    with Database(people.settings.state) as database:
-        Accounts(database).set_operator(chief.handle, True)
+    Accounts(people.database).set_operator(chief.handle, True)
     return chief
 
 
@@ -43,10 +41,9 @@ def test_only_operators_see_people(people: People, chief: Visitor) -> None:
 
 def test_it_asks_for_the_password_again(people: People) -> None:
     chief = people.member()
-    with Database(people.settings.state) as database:
-        Accounts(database).set_operator(chief.handle, True)
-        aged = "UPDATE session SET began_at = began_at - 3600 WHERE owner = ?"
-        database.execute(aged, (chief.handle,))
+    Accounts(people.database).set_operator(chief.handle, True)
+    aged = "UPDATE session SET began_at = began_at - 3600 WHERE owner = ?"
+    people.database.execute(aged, (chief.handle,))
     page = chief.get(PEOPLE)
     assert page.path == "/account/login" and "Sign in again to manage people." in page.words
     assert chief.get("/account/tokens").path == "/account/tokens"
@@ -78,21 +75,18 @@ def test_several_are_invited_at_once(people: People, chief: Visitor) -> None:
     ],
 )
 def test_all_are_invited_or_none(people: People, chief: Visitor, handles: str, words: str) -> None:
-    with Database(people.settings.state) as database:
-        if not Accounts(database).is_known("crew-of-people"):
-            Teams(database).create("crew-of-people", chief.handle)
+    if not Accounts(people.database).is_known("crew-of-people"):
+        Teams(people.database).create("crew-of-people", chief.handle)
     chief.get(PEOPLE)
     page = chief.submit(PEOPLE, handles=handles)
     assert page.status == 422 and words in page.words
-    with Database(people.settings.state) as database:
-        assert not Accounts(database).is_known("good-one")
+    assert not Accounts(people.database).is_known("good-one")
 
 
 def test_lock_unlock_and_end(people: People, chief: Visitor) -> None:
     whom = people.member()
-    with Database(people.settings.state) as database:
-        Teams(database).create(f"crew-{whom.handle}", whom.handle)
-        Accounts(database).create_token(whom.handle, "laptop")
+    Teams(people.database).create(f"crew-{whom.handle}", whom.handle)
+    Accounts(people.database).create_token(whom.handle, "laptop")
     page = chief.get(f"{PEOPLE}/{whom.handle}")
     assert f"crew-{whom.handle} (maintainer)" in page.words
     assert f"laptop {whom.handle}/* never" in page.words
@@ -102,10 +96,9 @@ def test_lock_unlock_and_end(people: People, chief: Visitor) -> None:
     words = do(chief, whom.handle, "end")
     assert f"still the only maintainer of crew-{whom.handle}" in words
     assert "Signs in with nothing Sessions 0" in words and "laptop" not in words
-    with Database(people.settings.state) as database:
-        assert not Sessions(database).of(whom.handle)
-        found = latest(database, whom.handle, 1)
-        assert [(one.kind, one.author) for one in found] == [("access_ended", chief.handle)]
+    assert not Sessions(people.database).of(whom.handle)
+    found = latest(people.database, whom.handle, 1)
+    assert [(one.kind, one.author) for one in found] == [("access_ended", chief.handle)]
     logged = map(json.loads, re.findall(r"^{.*}$", people.server.process.text, re.MULTILINE))
     actions = [
         (line["action"], line["account"])

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import Entered, TrustedPublisher, TrustedPublishers
@@ -23,8 +22,7 @@ _projects = map("octo/prompts-{}".format, itertools.count(1))
 
 
 def publishers_of(people: People, owner: str) -> list[TrustedPublisher]:
-    with Database(people.settings.state) as database:
-        return TrustedPublishers(database).of(owner)
+    return TrustedPublishers(people.database).of(owner)
 
 
 def add(visitor: Visitor, **fields: str | None) -> Page:
@@ -322,14 +320,12 @@ def test_what_is_no_choice(
     assert page.status == 422 and message in page.words and "<b>" not in page.html
     page = owner.post(f"{PUBLISHERS}/only", owner.csrf())
     assert page.status == 422 and "Enter the prompt name." in page.words
-    with Database(people.settings.state) as database:
-        assert not Accounts(database).trusted_only(owner.handle)
+    assert not Accounts(people.database).trusted_only(owner.handle)
 
 
 def test_one_whose_issuer_is_believed_no_more(people: People, owner: Visitor) -> None:
     gone = Issuer("gitlab", "https://gone.example")
-    with Database(people.settings.state) as database:
-        TrustedPublishers(database).add(owner.handle, gone, Entered("acme/prompts", ""))
+    TrustedPublishers(people.database).add(owner.handle, gone, Entered("acme/prompts", ""))
     page = owner.get(PUBLISHERS)
     assert page.status == 200 and "no longer trusts this provider" in page.words
     assert "<summary>Workflow file" not in page.html

@@ -7,7 +7,6 @@ import pytest
 from builder.model.labels import Labels
 from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.store.labels import read_labels
-from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.web.pages import release
 from publisher.write.durable import FolderStore
@@ -213,8 +212,7 @@ def test_a_label_stays_where_it_is(people: People, owner: Visitor) -> None:
 def test_what_is_wrong_with_a_note_stands_at_it(people: People, owner: Visitor) -> None:
     page = move(owner, note="x" * 1025)
     assert page.status == 422 and "longer than 1,024 bytes" in page.words
-    with Database(people.settings.state) as database:
-        token, _ = Accounts(database).create_token(owner.handle, "leaked")
+    token, _ = Accounts(people.database).create_token(owner.handle, "leaked")
     page = move(owner, note=f"See {token}")
     assert page.status == 422 and "The note contains an access token" in page.words
     assert labels(people, owner) == {}

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 
 from builder.model.errors import RequestError
-from publisher.accounts.database import Database
 from publisher.accounts.events import TEXTS, Event, Events
 from publisher.accounts.people.attempts import VISITOR_LIMIT
 from publisher.accounts.people.identities import Identities
@@ -43,8 +42,7 @@ def cookie_of(visitor: Visitor) -> str:
 
 
 def kinds_of(people: People, owner: str) -> list[str]:
-    with Database(people.settings.state) as database:
-        return [event.kind for event in latest(database, owner, 1000)]
+    return [event.kind for event in latest(people.database, owner, 1000)]
 
 
 def test_where_one_is_signed_in(people: People, owner: Visitor) -> None:
@@ -135,8 +133,7 @@ def test_guessing_the_current_password_is_limited(people: People, owner: Visitor
 
 def test_one_who_has_no_password_sets_one(people: People) -> None:
     owner = people.guest()
-    with Database(people.settings.state) as database:
-        Identities(database).add(owner.handle, "https://id.example", "1")
+    Identities(people.database).add(owner.handle, "https://id.example", "1")
     page = owner.get(SECURITY)
     assert "You have not set a password" in page.words and "Current password" not in page.words
     page = owner.submit("/password", password=NEW_PASSWORD)
@@ -157,15 +154,13 @@ def test_every_event_is_reported(kind: str) -> None:
 
 def test_an_invitation_ends_with_what_it_would_undo(people: People, owner: Visitor) -> None:
     def invite() -> str:
-        with Database(people.settings.state) as database:
-            return Invitations(database).invite(owner.handle)
+        return Invitations(people.database).invite(owner.handle)
 
     def is_good(code: str) -> bool:
-        with Database(people.settings.state) as database:
-            try:
-                return Invitations(database).look(code) == owner.handle
-            except RequestError:
-                return False
+        try:
+            return Invitations(people.database).look(code) == owner.handle
+        except RequestError:
+            return False
 
     code = invite()
     assert change(owner, "a wrong password").status == 422 and is_good(code)
@@ -200,8 +195,8 @@ def test_a_new_password_is_not_set_by_who_was_shut_out_meanwhile(make_hub: MakeH
 
 def test_a_flood_hides_nothing_in_the_log(people: People) -> None:
     owner = people.guest()
-    with Database(people.settings.state) as database, database.transaction():
-        events = Events(database)
+    with people.database.transaction():
+        events = Events(people.database)
         events.note(owner.handle, "token_made", subject="1", note="of-an-intruder")
         for number in range(97):
             events.note(owner.handle, "sign_in_failed", address=f"198.18.0.{number}")
@@ -258,8 +253,7 @@ def test_any_browser_is_shown_as_text(people: People, agent: str) -> None:
 
 def test_what_was_done_to_tokens_is_reported(people: People) -> None:
     owner = people.guest()
-    with Database(people.settings.state) as database:
-        text, token = Accounts(database).create_token(owner.handle, "at-a-shell")
+    text, token = Accounts(people.database).create_token(owner.handle, "at-a-shell")
     assert people.publish(text, owner.handle, "any").status_code == 201
     owner.get("/account/tokens")
     owner.submit(f"/{token.id}/revoke")

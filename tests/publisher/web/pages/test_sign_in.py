@@ -47,8 +47,7 @@ def app(hub: Hub) -> Flask:
 
 
 def invite(people: People, handle: str) -> str:
-    with Database(people.settings.state) as database:
-        return Invitations(database).invite(handle)
+    return Invitations(people.database).invite(handle)
 
 
 def secret_of(visitor: Visitor) -> str:
@@ -175,9 +174,8 @@ def test_signing_in_again_ends_the_session_before(people: People):
     token = visitor.csrf()
     visitor.post("/account/login", [("handle", visitor.handle), ("password", PASSWORD), *token])
     assert secret_of(visitor) != before
-    with Database(people.settings.state) as database:
-        assert Sessions(database).find(before) is None
-        assert len(Sessions(database).of(visitor.handle)) == 1
+    assert Sessions(people.database).find(before) is None
+    assert len(Sessions(people.database).of(visitor.handle)) == 1
 
 
 def test_a_signed_in_cookie_outlasts_the_browser(people: People):
@@ -227,8 +225,7 @@ def test_messages_for_the_next_page_do_not_pile_up(people: People):
 
 def test_who_there_is_cannot_be_asked(people: People):
     member = people.member()
-    with Database(people.settings.state) as database:
-        Accounts(database).add_owner("without-password")
+    Accounts(people.database).add_owner("without-password")
     visitor, answers = people.visitor(), set()
     for handle in (member.handle, "without-password", "nobody-at-all", "NO NAME", "ö\0"):
         page = sign_in(visitor, handle, OTHER_PASSWORD)

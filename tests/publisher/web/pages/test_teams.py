@@ -6,7 +6,6 @@ from typing import NamedTuple
 import pytest
 import requests
 
-from publisher.accounts.database import Database
 from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.teams import Teams
 from publisher.accounts.token import Grant
@@ -26,20 +25,16 @@ class Team(NamedTuple):
     bob: Visitor
 
     def put(self, whom: Visitor, role: str) -> None:
-        with Database(self.people.settings.state) as database:
-            Teams(database).put(self.handle, whom.handle, role)
+        Teams(self.people.database).put(self.handle, whom.handle, role)
 
     def remove(self, whom: Visitor) -> None:
-        with Database(self.people.settings.state) as database:
-            Teams(database).remove(self.handle, whom.handle)
+        Teams(self.people.database).remove(self.handle, whom.handle)
 
     def protect(self, label: str) -> None:
-        with Database(self.people.settings.state) as database:
-            ProtectedLabels(database).set(self.handle, "", label, True)
+        ProtectedLabels(self.people.database).set(self.handle, "", label, True)
 
     def token(self, whom: Visitor, *repos: str) -> str:
-        with Database(self.people.settings.state) as database:
-            return Accounts(database).create_token(whom.handle, "ci", Grant(repos))[0]
+        return Accounts(self.people.database).create_token(whom.handle, "ci", Grant(repos))[0]
 
     def call(self, token: str, method: str, path: str, **body: object) -> requests.Response:
         headers = {"Authorization": f"Bearer {token}"}
@@ -75,8 +70,8 @@ def team(people: People) -> Team:
 
 
 def members(team: Team) -> dict[str, str]:
-    with Database(team.people.settings.state) as database:
-        return {one.person: one.role for one in Teams(database).members(team.handle)}
+    found = Teams(team.people.database).members(team.handle)
+    return {one.person: one.role for one in found}
 
 
 def move(visitor: Visitor, team: Team, label: str, version: str) -> Page:
@@ -214,8 +209,7 @@ def test_a_role_lowered_before_a_publication_moves_no_protected_label(team: Team
 
 
 def test_two_tabs_act_for_two_teams(team: Team) -> None:
-    with Database(team.people.settings.state) as database:
-        Teams(database).create(f"{team.handle}-2", team.bob.handle)
+    Teams(team.people.database).create(f"{team.handle}-2", team.bob.handle)
     tabs = {}
     for owner in (team.handle, f"{team.handle}-2"):
         team.bob.get(f"{NEW}?owner={owner}")

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from builder.model.settings import Settings
-from publisher.accounts.database import Database
 from publisher.accounts.token import Token, find_token, make_token
 from publisher.accounts.tokens import Accounts
 from publisher.web.pages.repos import OFFERED_MAX
@@ -26,9 +24,8 @@ from tests.support.servers import DEADLINE_SECONDS, clean_environment
 TOKENS = "/account/tokens"
 
 
-def tokens_of(settings: Settings, owner: str) -> list[Token]:
-    with Database(settings.state) as database:
-        return Accounts(database).tokens(owner)
+def tokens_of(people: People, owner: str) -> list[Token]:
+    return Accounts(people.database).tokens(owner)
 
 
 def create(visitor: Visitor, name: str, **fields: str | list[str]) -> Page:
@@ -51,7 +48,7 @@ def test_a_token_that_only_reads(people: People) -> None:
     page = create(visitor, "app", rights="read")
     assert text_of(page) and "It reads this hub until" in page.words
     assert "hub push" not in page.words
-    (token,) = tokens_of(people.settings, visitor.handle)
+    (token,) = tokens_of(people, visitor.handle)
     assert token.rights == ("read",)
     assert "nothing reads" in visitor.get(TOKENS).words
 
@@ -61,8 +58,7 @@ def test_the_whole_way_of_a_token(people: People) -> None:
     owner = visitor.handle
     assert "You have none yet" in visitor.get(TOKENS).words
     people.publish_story(visitor, "Tell it.")
-    with Database(people.settings.state) as database:
-        database.execute("DELETE FROM token WHERE owner = ?", (owner,))
+    people.database.execute("DELETE FROM token WHERE owner = ?", (owner,))
     page = create(
         visitor, "ci", scope="some", repos=["story"], more=f"review, {owner}/new", expires="30"
     )
@@ -71,7 +67,7 @@ def test_the_whole_way_of_a_token(people: People) -> None:
     assert "shown only once" in page.words
     assert page.response.headers["Cache-Control"] == "no-store"
     assert f"{owner}/story, {owner}/review, {owner}/new" in page.words
-    (token,) = tokens_of(people.settings, owner)
+    (token,) = tokens_of(people, owner)
     assert token.expires_at - token.created_at == 30 * 86_400
 
     page = visitor.get(TOKENS)
@@ -80,7 +76,7 @@ def test_the_whole_way_of_a_token(people: People) -> None:
     assert people.publish(text, owner, "other").status_code == 403
     page = visitor.get(TOKENS)
     assert "never" not in page.words
-    used_at = datetime.fromtimestamp(tokens_of(people.settings, owner)[0].last_used_at, UTC)
+    used_at = datetime.fromtimestamp(tokens_of(people, owner)[0].last_used_at, UTC)
     assert used_at.strftime(">%-d %b %Y, %H:%M</time>") in page.html
 
     page = visitor.submit(f"/{token.id}/revoke")
@@ -107,7 +103,7 @@ def test_a_form_that_is_sent_again_makes_no_second_token(people: People) -> None
     page = visitor.post(TOKENS, sent)
     assert page.status == 422 and "already" in page.words
     assert find_token(page.html) is None
-    assert len(tokens_of(people.settings, visitor.handle)) == 1
+    assert len(tokens_of(people, visitor.handle)) == 1
 
 
 def test_of_two_forms_at_once_one_makes_a_token(people: People) -> None:
@@ -120,13 +116,13 @@ def test_of_two_forms_at_once_one_makes_a_token(people: People) -> None:
             for _ in range(6)
         ]
     assert sorted(answer.result().status for answer in answers) == [201] + 5 * [422]
-    assert len(tokens_of(people.settings, visitor.handle)) == 1
+    assert len(tokens_of(people, visitor.handle)) == 1
 
 
 def test_there_is_a_most_of_tokens(people: People) -> None:
     visitor = people.guest()
-    with Database(people.settings.state) as database, database.transaction():
-        accounts = Accounts(database)
+    with people.database.transaction():
+        accounts = Accounts(people.database)
         for number in range(ENDED_SHOWN + 1):
             accounts.create_token(visitor.handle, f"old-{number}")
             accounts.revoke(visitor.handle, f"old-{number}")
@@ -144,8 +140,7 @@ def test_there_is_a_most_of_tokens(people: People) -> None:
 def test_a_name_is_free_again_when_its_token_is_over(people: People) -> None:
     visitor = people.guest()
     long_ago = datetime.now(UTC) - timedelta(days=8)
-    with Database(people.settings.state) as database:
-        Accounts(database).create_token(visitor.handle, "ci", expires_days=7, now=long_ago)
+    Accounts(people.database).create_token(visitor.handle, "ci", expires_days=7, now=long_ago)
     page = visitor.get(TOKENS)
     assert "expired" in page.words and "You have none yet" in page.words
     assert people.publish(text_of(create(visitor, "ci")), visitor.handle, "any").status_code == 201
@@ -159,7 +154,7 @@ def test_a_name_is_free_again_when_its_token_is_over(people: People) -> None:
 def test_each_expiry_is_offered(people: People, owner: Visitor, days: int) -> None:
     name = f"for {days} days"
     text_of(create(owner, name, expires=str(days)))
-    tokens = tokens_of(people.settings, owner.handle)
+    tokens = tokens_of(people, owner.handle)
     token = next(token for token in tokens if token.name == name)
     assert token.expires_at - token.created_at == days * 86_400
 
@@ -167,7 +162,7 @@ def test_each_expiry_is_offered(people: People, owner: Visitor, days: int) -> No
 def test_nobody_revokes_the_token_of_another(people: People, owner: Visitor) -> None:
     victim = people.guest()
     text = text_of(create(victim, "mine"))
-    (token,) = tokens_of(people.settings, victim.handle)
+    (token,) = tokens_of(people, victim.handle)
     owner.get(TOKENS)
     page = owner.post(f"{TOKENS}/{token.id}/revoke", owner.csrf())
     assert page.status == 404 and "You have no such token" in page.words
@@ -207,12 +202,12 @@ def test_rubbish_in_the_place_of_an_id(owner: Visitor, given: str) -> None:
 def test_what_a_form_is_refused_for(
     people: People, owner: Visitor, fields: dict[str, str | None], message: str
 ) -> None:
-    before = tokens_of(people.settings, owner.handle)
+    before = tokens_of(people, owner.handle)
     owner.get(TOKENS)
     page = owner.submit(TOKENS, **{"name": "refused"} | fields)
     assert page.status == 422 and message.lower() in page.words.lower(), page.words
     assert 'class="wrong"' in page.html and "<b>x" not in page.html
-    assert tokens_of(people.settings, owner.handle) == before
+    assert tokens_of(people, owner.handle) == before
 
 
 @pytest.mark.parametrize(

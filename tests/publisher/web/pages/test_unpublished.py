@@ -4,7 +4,6 @@ import re
 import socket
 from pathlib import Path
 
-from publisher.accounts.database import Database
 from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.web.pages.frame import CHANGE_LIMIT
 from server.bodies import VISITOR_BYTES_MAX
@@ -16,7 +15,9 @@ from tests.support.servers import DEADLINE_SECONDS, serving
 
 def test_a_publication_too_many_keeps_its_text(tmp_path: Path) -> None:
     with serving(settings_in(tmp_path), "--open-signup", "--publish-limit", "1") as server:
-        writer = People(server).guest()
+        people = People(server)
+        writer = people.guest()
+        people.database.close()
         for name in ("first", "second"):
             writer.get(NEW)
             send(writer, "preview", name=name, content=f"The {name}.")
@@ -63,8 +64,7 @@ def test_drafts(people: People, writer: Visitor) -> None:
     writer.get(MINE)
     discard = next(form for form in writer.page.forms if form.action.endswith("/discard"))
     assert "The draft is discarded." in writer.post(discard.action, discard.fields).words
-    with Database(people.settings.state) as database:
-        assert SavedDrafts(database).of(writer.handle) == []
+    assert SavedDrafts(people.database).of(writer.handle) == []
 
 
 def test_the_form_of_one_who_is_signed_out_is_not_lost(people: People, writer: Visitor) -> None:

@@ -14,7 +14,6 @@ import requests
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from builder.model.routes import BY_NAME
-from publisher.accounts.database import Database
 from publisher.accounts.people.invitations import Invitations
 from tests.publisher.web.pages.conftest import People
 from tests.support.catalogues import settings_in, write_small_catalogue
@@ -83,8 +82,7 @@ def test_the_first_prompt_takes_three_fields(
     invitation, and a preview before the publication.
     """
     scripts = "no scripts" not in request.node.name
-    with Database(people.settings.state) as database:
-        code = Invitations(database).invite(f"first-{'scripts' if scripts else 'none'}")
+    code = Invitations(people.database).invite(f"first-{'scripts' if scripts else 'none'}")
     page = context.new_page()
     page.goto(f"{people.url}/account/invitation#{code}")
     if not scripts:

@@ -7,7 +7,6 @@ from builder.model.request_bodies import LabelDraft
 from builder.store import content
 from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
-from publisher.accounts.database import Database
 from publisher.write.drafts import make_change
 from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
@@ -62,8 +61,7 @@ def test_a_version_is_withdrawn_in_two_steps(people: People, owner: Visitor) -> 
     history = f"{owner.url}/api/v1/repos/{owner.handle}/story/labels/production/history"
     (last, *_) = requests.get(history, timeout=DEADLINE_SECONDS).json()["data"]
     assert last["version"] is None and last["note"].startswith("Version 1.0.1 was withdrawn on ")
-    with Database(people.settings.state) as database:
-        events = [(one.kind, one.note) for one in latest(database, owner.handle, 10)]
+    events = [(one.kind, one.note) for one in latest(people.database, owner.handle, 10)]
     assert ("withdrawn", f"{owner.handle}/story 1.0.1 in the browser") in events
 
 
