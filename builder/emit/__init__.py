@@ -14,5 +14,13 @@ GC_THRESHOLD = 50_000
 def __getattr__(name: str) -> ModuleType:
     try:
         return importlib.import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
         raise AttributeError(name) from None
+
+
+def load() -> None:
+    """Load what builds use, so that the first publication to a service does not wait for it."""
+    for name in ("catalogue", "fixed", "pool"):
+        importlib.import_module(f"{__name__}.{name}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from builder import emit
 from builder.model.errors import ContentError, HubError, PullsError, RequestError
 from builder.model.metrics import Reading
 from builder.model.progress import Progress
@@ -253,6 +254,7 @@ class Rebuilder(Background):
     # The thread
 
     def _run(self) -> None:
+        emit.load()
         while not self._await_content(WAKE_SECONDS):
             if self._is_stopping:
                 return
