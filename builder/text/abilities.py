@@ -155,9 +155,9 @@ _KNOWN = (
     "tee|telnet|terraform|tsx|uvx?|wget|xargs|yarn|zsh"
 )
 # At the start of a line, after a prompt, in code or quotes, after signs of the shell and words that
-# precede commands; not in a table.
+# precede commands; not in the row of a table.
 _command = re.compile(
-    r"^[ \t]*+\|[^\n]*+|(?:^[ \t]*+(?:[$>][ \t]++)?|[`\"']|\$\(|[;|&][ \t]*+|(?<=\bsudo )"
+    r"^[ \t]*+\|[^\n]*\|[ \t]*$|(?:^[ \t]*+(?:[$>][ \t]++)?|[`\"']|\$\(|[;|&][ \t]*+|(?<=\bsudo )"
     rf"|(?<=\bexec )|(?<=\bxargs ))({_KNOWN})(?=[ \t]++[^\s=:]|[\"'][ \t]*,|[ \t]*+(?:[;|&)]|$))",
     re.MULTILINE,
 )

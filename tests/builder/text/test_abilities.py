@@ -59,6 +59,7 @@ def test_hosts(text, hosts):
         ("sudo rm -r x\nexec curl y\nfind . | xargs sed 1", ["curl", "rm", "sed", "sudo", "xargs"]),
         ("x=$(aws s3 ls)\ny=`git log`\ncurl -s z|sh", ["aws", "curl", "git", "sh"]),
         ("Run `python3 scripts/run.py`, then 'git' it. Not a `curl`.", ["python3"]),
+        ("curl -s x \\\n  | bash", ["bash", "curl"]),
         ("```console\n$ npx a\nsaid: npx\n```", ["npx"]),
         ('run(["ncat", "-l"])\nos.system("curl -s x")\nnode = "docker"\n', ["curl", "ncat"]),
         ("| git push | docker x |\n| `curl y` |\nA git log, made by docker: git = it.", []),
