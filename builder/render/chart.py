@@ -201,14 +201,14 @@ def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> 
 
 
 def _axis(picture: Picture) -> Markup:
-    parts, last, y = [], -DATES_APART, picture.height - 4
+    parts, before, last, y = [], "", -DATES_APART, picture.height - 4
     times = [datetime.fromisoformat(time) for time in picture.place]
     is_of_hours = (max(times) - min(times)).total_seconds() < DAY_SECONDS
     for time, x in sorted(picture.place.items()):
-        if x - last >= DATES_APART and x <= DATE_RIGHT:
-            shown = f"{day(time)[:-5]} {time[11:16]}" if is_of_hours else day(time)
+        shown = f"{day(time)[:-5]} {time[11:16]}" if is_of_hours else day(time)
+        if x - last >= DATES_APART and x <= DATE_RIGHT and shown != before:
             parts.append(f'<text x="{x:.1f}%" y="{y}">{shown}</text>')
-            last = x
+            before, last = shown, x
     parts.append(f'<text x="100%" y="{y}" text-anchor="end">now</text>')
     return Markup("".join(parts))
 
