@@ -1,7 +1,5 @@
 """Rights of a token: to publish, to move labels, and which labels."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
@@ -12,18 +10,6 @@ from publisher.accounts.tokens import Accounts
 from tests.support.actors import holder, rights_of
 from tests.support.events import latest
 from tests.support.postgres import only_sqlite
-
-
-@pytest.fixture
-def database(accounts_place: str) -> Iterator[Database]:
-    with Database(accounts_place) as database:
-        Accounts(database).add_owner("ann")
-        yield database
-
-
-@pytest.fixture
-def accounts(database: Database) -> Accounts:
-    return Accounts(database)
 
 
 def create(accounts: Accounts, name: str = "ci", **options) -> Token:
@@ -131,7 +117,7 @@ def test_capitals_protect_nothing_less(database: Database, accounts: Accounts):
         )
 
 
-def test_too_many_protected_labels(database: Database):
+def test_too_many_protected_labels(database: Database, accounts: Accounts):
     labels = ProtectedLabels(database)
     with database.transaction():
         for number in range(PROTECTED_MAX):

@@ -33,16 +33,10 @@ LONGEST = ("violet otter lamp 7 and more! " * 9)[:PASSWORD_CHARS_MAX]
 
 
 @pytest.fixture
-def database(accounts_place: str) -> Iterator[Database]:
-    with Database(accounts_place) as opened:
-        Accounts(opened).add_owner("ann")
-        Accounts(opened).add_owner("bob")
-        yield opened
-
-
-@pytest.fixture
 def passwords(database: Database) -> Passwords:
     """Passwords; ann has one, bob none."""
+    for owner in ("ann", "bob"):
+        Accounts(database).add_owner(owner)
     made = Passwords(database)
     made.put("ann", GOOD)
     return made

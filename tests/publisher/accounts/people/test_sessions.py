@@ -1,7 +1,6 @@
 """Sessions: how long they are good, what ends them, what is kept of them."""
 
 import hashlib
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -26,15 +25,9 @@ HOME, AGENT = "198.51.100.7", "Firefox/147"
 
 
 @pytest.fixture
-def database(accounts_place: str) -> Iterator[Database]:
-    with Database(accounts_place) as opened:
-        Accounts(opened).add_owner("ann", NOW)
-        Accounts(opened).add_owner("bob", NOW)
-        yield opened
-
-
-@pytest.fixture
 def sessions(database: Database) -> Sessions:
+    for owner in ("ann", "bob"):
+        Accounts(database).add_owner(owner, NOW)
     return Sessions(database)
 
 

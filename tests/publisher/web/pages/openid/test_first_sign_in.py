@@ -21,7 +21,10 @@ from tests.support.servers import Server, free_port
 @pytest.fixture(scope="module")
 def company(fake: FakeProvider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("company")
-    with serving(folder, fake.url, free_port(), "--openid-signup") as server:
+    with (
+        serving(folder, fake.url, free_port(), "--openid-signup") as server,
+        Database(server.settings.state) as server.database,
+    ):
         fake.status = None
         yield server
 
@@ -64,10 +67,9 @@ def confirm(visitor: Traveller, fake: FakeProvider, handle: str, **claims: str) 
 def test_the_handle_is_proposed_and_confirmed_once(
     company: Server, fake: FakeProvider, name: str, proposed: str
 ) -> None:
-    with Database(company.settings.state) as database:
-        if not Accounts(database).is_known("support"):
-            Accounts(database).add_owner("boss")
-            Teams(database).create("support", "boss")
+    if not Accounts(company.database).is_known("support"):
+        Accounts(company.database).add_owner("boss")
+        Teams(company.database).create("support", "boss")
     visitor, subject = come(company), f"subject-{proposed}-{len(name)}"
     claims = {"sub": subject, "preferred_username": name}
     page = enter(visitor, fake, **claims)
@@ -92,16 +94,14 @@ def test_the_same_name_is_not_the_same_person(company: Server, fake: FakeProvide
     assert other.owner is None
     page = confirm(other, fake, "ada-l", sub="other-ada", preferred_username="ada-l")
     assert page.status == 422 and "is taken" in page.words and other.owner is None
-    with Database(company.settings.state) as database:
-        assert Identities(database).find(fake.url, "other-ada") is None
+    assert Identities(company.database).find(fake.url, "other-ada") is None
 
 
 def test_a_locked_person_gets_no_second_account(company: Server, fake: FakeProvider) -> None:
     visitor = come(company)
     enter(visitor, fake, sub="left", preferred_username="left-us")
     confirm(visitor, fake, "left-us", sub="left", preferred_username="left-us")
-    with Database(company.settings.state) as database:
-        Accounts(database).set_locked("left-us", True)
+    Accounts(company.database).set_locked("left-us", True)
     again = come(company)
     page = enter(again, fake, sub="left", preferred_username="left-us")
     assert page.status == 403 and again.owner is None
@@ -116,10 +116,9 @@ def test_who_came_by_the_provider_signs_in_there_again_after_a_day(
     visitor.get("/account/security")
     assert visitor.submit("/account/password", password=PASSWORD).status == 200
     now = datetime.now(UTC)
-    with Database(company.settings.state) as database:
-        sessions = Sessions(database)
-        assert sessions.of("daily", now)
-        assert not sessions.of("daily", now + timedelta(seconds=PROVIDER_SECONDS))
+    sessions = Sessions(company.database)
+    assert sessions.of("daily", now)
+    assert not sessions.of("daily", now + timedelta(seconds=PROVIDER_SECONDS))
 
 
 def test_many_first_sign_ins_at_one_address(company: Server, fake: FakeProvider) -> None:
@@ -137,11 +136,9 @@ def test_people_asks_the_provider_for_the_password_again(
     visitor = come(company)
     enter(visitor, fake, sub="chief", preferred_username="chief")
     confirm(visitor, fake, "chief", sub="chief", preferred_username="chief")
-    with Database(company.settings.state) as database:
-        Accounts(database).set_operator("chief", True)
+    Accounts(company.database).set_operator("chief", True)
     assert visitor.get("/account/people").status == 200
-    with Database(company.settings.state) as database:
-        database.execute("UPDATE session SET began_at = began_at - 3600 WHERE owner = 'chief'")
+    company.database.execute("UPDATE session SET began_at = began_at - 3600 WHERE owner = 'chief'")
     assert visitor.get("/account/people").path == "/account/login"
     sent = visitor.session.get(
         f"{company.url}{START}?next=/people", allow_redirects=False, timeout=30
@@ -161,11 +158,9 @@ def test_a_way_to_sign_in_is_added_after_a_sign_in_alone(
     enter(visitor, fake, sub=handle, preferred_username=handle)
     confirm(visitor, fake, handle, sub=handle, preferred_username=handle)
     visitor.get("/account/security")
-    with Database(company.settings.state) as database:
-        aged = "UPDATE session SET began_at = began_at - 3600 WHERE owner = ?"
-        database.execute(aged, (handle,))
+    aged = "UPDATE session SET began_at = began_at - 3600 WHERE owner = ?"
+    company.database.execute(aged, (handle,))
     page = visitor.post(form, [*visitor.csrf(), ("password", PASSWORD)])
     assert page.path == "/account/login" and "Sign in again to" in page.words
     assert "next=/security" in page.response.url
-    with Database(company.settings.state) as database:
-        assert not Passwords(database).has(handle)
+    assert not Passwords(company.database).has(handle)
