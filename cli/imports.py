@@ -192,17 +192,20 @@ def imports(
       hubctl import --from langsmith ./export --owner ann
       hubctl import --from langfuse https://cloud.langfuse.com --owner ann
     """
-    if not vendor and is_address(source):
-        raise click.UsageError(
-            f"{source} is an address. Add --from VENDOR to say whose API it is, like --from "
-            "langfuse."
-        )
     file_bytes = settings_of_serve(click.get_current_context())["file_bytes"]
     options = options._replace(owner=options.owner or DEFAULT_OWNER, file_bytes=file_bytes)
     outcome = _import(places, source, vendor, options)
     tell(outcome, options, verbose=verbose)
+    _finish(places, source, outcome, dry_run=options.dry_run)
+    if failed := len(outcome.rejected) + len(outcome.refused):
+        what = ("prompt or version", "prompts or versions") if vendor else ("prompt",)
+        raise click.ClickException(f"{counted(failed, *what)} not imported.")
+
+
+def _finish(places: Places, source: str, outcome: Outcome, *, dry_run: bool) -> None:
+    """Note the import in the activity, and update the site. Raises click.ClickException."""
     changed = [*outcome.created, *outcome.updated]
-    if changed and not options.dry_run:
+    if changed and not dry_run:
         named = [tuple(one.split()[0].split("/")) for one in changed]
         for owner, count in Counter(owner for owner, _ in named).items():
             note_change(places, "published", owner, f"{owner}/*, {counted(count, 'prompt')}")
@@ -211,13 +214,14 @@ def imports(
         raise click.ClickException(
             f"{source} has no prompts to import. `hubctl import --help` lists what an import reads."
         )
-    failed = len(outcome.rejected) + len(outcome.refused)
-    if failed:
-        what = ("prompt or version", "prompts or versions") if vendor else ("prompt",)
-        raise click.ClickException(f"{counted(failed, *what)} not imported.")
 
 
 def _import(places: Places, source: str, vendor: str | None, options: Options) -> Outcome:
+    if not vendor and is_address(source):
+        raise click.UsageError(
+            f"{source} is an address. Add --from VENDOR to say whose API it is, like --from "
+            "langfuse."
+        )
     with open_store(places) as store, Progress() as progress:
         if not vendor:
             own = {*map(os.path.realpath, places.folders)}
