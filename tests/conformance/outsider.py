@@ -9,7 +9,7 @@ import pytest
 from builder.model.errors import OperatorError
 from builder.model.settings import parse_base_url
 from tests.conformance.catalogue import Catalogue, Unusable
-from tests.conformance.client import Client, NoAnswer, asking
+from tests.conformance.client import NoAnswer, asking
 from tests.conformance.deployment import PRIVATE, Deployment
 from tests.conformance.hosts import Host
 
@@ -19,7 +19,6 @@ class Outsider(NamedTuple):
 
     deployment: Deployment
     host: Host
-    level_reason: str
 
 
 OUTSIDER = pytest.StashKey[Outsider]()
@@ -49,7 +48,6 @@ def find_outsider(config: pytest.Config, url: str) -> Outsider:
         lacks["token"] = "no --token and --publish-to"
     if not rate_limit:
         lacks["rate limit"] = "no --rate-limit"
-    reason = "as --level says"
     try:
         deployment = Deployment(
             parse_base_url(url), token or "", publish_to or "", rate_limit, sample,
@@ -59,23 +57,11 @@ def find_outsider(config: pytest.Config, url: str) -> Outsider:
             catalogue = Catalogue(client)
             if not catalogue.has_langfuse:
                 lacks["langfuse"] = "not built with --langfuse"
-            if not level:
-                level, reason = _find_level(client, catalogue)
+            level = level or ("full" if catalogue.hub.get("queries") is True else "files")
     except (OperatorError, Unusable, NoAnswer) as error:
         raise pytest.UsageError(f"Cannot test {url}. {error}") from None
     host = Host(level, lambda _: contextlib.nullcontext(deployment), lacks)
-    return Outsider(deployment, host, reason)
-
-
-def _find_level(client: Client, catalogue: Catalogue) -> tuple[str, str]:
-    """The level that a deployment seems to have, and by what."""
-    if catalogue.hub.get("queries") is True:
-        return "full", "as hub.json says that it answers queries"
-    answer = client.get("/api/v1/repos?sort=new")
-    meta = answer.json.get("meta") if isinstance(answer.json, dict) else None
-    if isinstance(meta, dict) and meta.get("sort") == "new":
-        return "queries", "as /api/v1/repos?sort=new is answered"
-    return "files", "as /api/v1/repos?sort=new is not answered"
+    return Outsider(deployment, host)
 
 
 def say(config: pytest.Config) -> Callable[[str], None]:

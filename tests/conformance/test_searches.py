@@ -1,7 +1,6 @@
 """Searches, and lists of several tags: what takes an index."""
 
 import re
-import secrets
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -25,8 +24,6 @@ Id = tuple[str, str]
 
 # Three that accept gzip, and three that do not. None accepts an encoding that the test cannot
 # decode.
-ENCODINGS = ["gzip", "br;q=0, GZIP;q=0.5", "deflate;q=0, gzip, *;q=0", "identity", "gzip;q=0", ""]
-PLAIN_ONES = ENCODINGS[3:]
 STOP_WORDS = "the as a for of to in and".split()
 WORDS_TRIED = 12
 PAGES_TRIED = 4
@@ -238,20 +235,6 @@ def test_headers_of_a_search(check: Check, client: Client) -> None:
         check.empty_body(head)
         check.same_headers(head, answer)
         check_conditions(check, client, path)
-
-
-@area("search")
-def test_a_search_in_any_encoding(check: Check, client: Client) -> None:
-    """A cache on the way may keep its first answer, so each encoding is the first once."""
-    wanted = client.get(search_path("a"))
-    for place in range(len(ENCODINGS)):
-        path = f"{search_path('a')}&unknown={secrets.token_hex(8)}"
-        for accepted in ENCODINGS[place:] + ENCODINGS[:place]:
-            answer = client.ask("GET", path, {"Accept-Encoding": accepted})
-            check.status(answer, 200)
-            check.equal(answer, "decoded", answer.plain_body, wanted.body)
-            if accepted in PLAIN_ONES:
-                check.equal(answer, "encoding", answer.headers.get("Content-Encoding"), None)
 
 
 @area("search")
