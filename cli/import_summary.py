@@ -1,7 +1,6 @@
 """Prints the summary of ``hubctl import``: some 40 lines, or everything if requested."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 import click
@@ -45,7 +44,7 @@ def tell(outcome: Outcome, options: Options, *, verbose: bool) -> None:
         click.echo(one_line(line, LINE_CHARS_MAX), err=not options.dry_run)
     if outcome.elsewhere:
         say("Add --onto-others to import these as next versions instead.")
-    _tell_of_others(outcome, options)
+    _tell_of_refused(outcome)
     for line in outcome.placeholders.tell(options.dry_run):
         say(line)
     click.echo(_total(outcome, options))
@@ -102,22 +101,13 @@ def _tell_of_histories(outcome: Outcome, options: Options) -> None:
         )
 
 
-def _tell_of_others(outcome: Outcome, options: Options) -> None:
-    created = [repo for repo in outcome.created if not repo.startswith(f"{options.owner}/")]
-    if created:
-        say(f"New prompts of other owners: {_by_owner(created)}")
+def _tell_of_refused(outcome: Outcome) -> None:
     if outcome.refused:
         owners = sorted({repo.partition("/")[0] for repo in outcome.refused})
         allow = " ".join(f"--allow-owner {owner}" for owner in owners[:SHOWN_OWNERS])
+        if more := owners[SHOWN_OWNERS:]:
+            allow += f", and so on for {counted(len(more), 'more owner')}"
         say(
-            f"Refused: {counted(len(outcome.refused), 'change')} to prompts of other owners: "
-            f"{_by_owner(outcome.refused)}. To update these prompts, add {allow}"
+            f"Refused: {counted(len(outcome.refused), 'change')} to prompts of other owners. To "
+            f"update these prompts, add {allow}"
         )
-
-
-def _by_owner(repos: Sequence[str]) -> str:
-    """``ann 2, bob 1``: how many of the repos each owner has, highest first."""
-    counts = Counter(repo.partition("/")[0] for repo in repos).most_common()
-    shown = ", ".join(f"{owner} {count:,}" for owner, count in counts[:SHOWN_OWNERS])
-    more = len(counts) - SHOWN_OWNERS
-    return f"{shown} and {counted(more, 'more owner')}" if more > 0 else shown

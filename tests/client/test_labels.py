@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from builder.pipeline.build import build
-from tests.client.fake import Fake, answer, error, in_turn
-from tests.client.shells import TOKEN, Client, run_traced, share
+from tests.client.fake import Fake, answer, error
+from tests.client.shells import TOKEN, Client, share
 from tests.client.site import MOVED, ONE, THREE, TWO, Site, compact
-from tests.client.test_terminal import NOISE, PLAIN, on_a_terminal
+from tests.client.test_terminal import NOISE, on_a_terminal
 from tests.support.catalogues import settings_in, write_owner, write_version
 from tests.support.servers import file_host, nginx
 
@@ -229,26 +229,6 @@ def test_what_a_removal_sends(each: Client) -> None:
         assert request.body == b"" and request.headers["authorization"] == f"Bearer {TOKEN}"
 
 
-@pytest.mark.parametrize(
-    ("status", "ends"),
-    [(400, 5), (401, 4), (403, 4), (404, 3), (405, 1), (409, 5), (410, 3), (412, 5), (422, 5),
-     (429, 7), (500, 6), (503, 6)],
-)  # fmt: skip
-def test_moves_that_are_refused(status: int, ends: int, client: Client) -> None:
-    with Fake(lambda _: error(status, "This is why.")) as fake:
-        to = client.to(fake.url, HUB_TOKEN=TOKEN)
-        for words in (["a", "1.0.0"], ["a", "--remove"]):
-            assert to.run("label", "ann/x", *words) == (ends, b"", "This is why.\n")
-
-
-def test_a_move_whose_answer_is_lost_is_sent_again_with_its_key(client: Client) -> None:
-    lost = moved("a", "1.0.0")[:-9]
-    with Fake(in_turn(lost, error(503), moved("a", "1.0.0"))) as fake:
-        done = client.to(fake.url, HUB_TOKEN=TOKEN).run("label", "ann/x", "a", "1.0.0")
-    assert done.out == b"ann/x@a 1.0.0\n" and len(fake.requests) == 3
-    assert len({asked.headers["idempotency-key"] for asked in fake.requests}) == 1
-
-
 @pytest.mark.parametrize("page", [
     answer("<h1>Hi</h1>"), answer("{}", 201), moved("b", "1.0.0"), moved("a", "1.0.1"),
 ], ids=repr)  # fmt: skip
@@ -256,38 +236,3 @@ def test_what_is_no_answer_to_a_move(page: bytes, client: Client) -> None:
     with Fake(lambda _: page) as fake:
         done = client.to(fake.url, HUB_TOKEN=TOKEN).run("label", "ann/x", "a", "1.0.0")
     assert (done.status, done.out) == (6, b"") and "is not from a hub" in done.err
-
-
-def test_moves_need_a_token_that_nobody_else_gets(client: Client) -> None:
-    with Fake(lambda _: moved("a", "1.0.0")) as fake, Fake(lambda _: moved("a", "1.0.0")) as other:
-        words = ["label", "ann/x", "a", "1.0.0"]
-        assert "set HUB_TOKEN" in client.to(fake.url).run(*words).err
-        assert client.to(fake.url).run(*words).status == 4
-        assert client.to("http://hub.example", HUB_TOKEN=TOKEN).run(*words).status == 4
-        assert client.to(fake.url, HUB_TOKEN="no token").run(*words).status == 4
-        assert not fake.requests
-        fake.answers = lambda asked: answer("", 307, Location=other.url + asked.path)
-        done = client.to(fake.url, HUB_TOKEN=TOKEN).run(*words)
-        assert done.status == 6 and not other.requests
-        fake.answers = lambda _: error(403, f"Not with {TOKEN}.")
-        done = client.to(fake.url, HUB_TOKEN=TOKEN).run(*words)
-        assert done.err == "Not with ***.\n"
-
-
-def test_no_program_gets_the_token(each: Client, tmp_path: Path) -> None:
-    """Neither as an argument nor in its environment."""
-    with Fake(lambda _: moved("a", "1.0.0")) as fake:
-        to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")
-        done, calls = run_traced(to, tmp_path / "trace", "label", "ann/x", "a", "1.0.0")
-    assert done.stdout == b"ann/x@a 1.0.0\n", done.stderr
-    assert b"main label" in done.stderr and TOKEN.encode() not in done.stderr
-    first, *runs = [call for call in calls if " execve(" in call]
-    assert TOKEN in first and len(runs) > 10  # the shell itself
-    assert not [call[:200] for call in runs if TOKEN in call]
-
-
-def test_messages_do_not_reach_a_terminal_raw(client: Client) -> None:
-    refused = answer('{"error":{"code":"x","message":"NOISE"}}', 412, length=False)
-    with Fake(lambda _: refused.replace(b"NOISE", NOISE)) as fake:
-        done = client.to(fake.url, HUB_TOKEN=TOKEN).run("label", "ann/x", "a", "1.0.0")
-    assert done.err == f"{PLAIN}\n"

@@ -111,17 +111,22 @@ def test_a_read_s_token_is_for_the_hub_alone(client: Client) -> None:
 
 def test_no_program_gets_the_token(each: Client, tmp_path: Path) -> None:
     """Neither as an argument nor in the environment; and only a pipe gets it as data."""
-    with Fake(lambda _: CREATED) as fake:
-        to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")
-        done, calls = run_traced(to, tmp_path / "trace", "push", "ada/x", "-")
-    assert done.stdout == b"ada/x 1.0.0\n", done.stderr
-    assert b"main push" in done.stderr and TOKEN.encode() not in done.stderr
-    assert len([call for call in calls if " execve(" in call]) > 10
-    told = [call for call in calls if TOKEN in call]
-    assert " execve(" in told.pop(0)  # the shell itself
-    assert told
-    for call in told:
-        assert re.search(r" (write|writev|sendto|sendmsg)\(\d+<(pipe|socket|TCP)", call), call[:200]
+    moved = answer('{"data":{"label":"a","version":"1.0.0"}}')
+    for created, words, says in (
+        (CREATED, ("push", "ada/x", "-"), b"ada/x 1.0.0\n"),
+        (moved, ("label", "ada/x", "a", "1.0.0"), b"ada/x@a 1.0.0\n"),
+    ):
+        with Fake(lambda _, created=created: created) as fake:
+            to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")
+            done, calls = run_traced(to, tmp_path / "trace", *words)
+        assert done.stdout == says, done.stderr
+        assert f"main {words[0]}".encode() in done.stderr and TOKEN.encode() not in done.stderr
+        assert len([call for call in calls if " execve(" in call]) > 10
+        told = [call for call in calls if TOKEN in call]
+        assert " execve(" in told.pop(0)  # the shell itself
+        assert told
+        for call in told:
+            assert re.search(r" (write|writev|sendto|sendmsg)\(\d+<(pipe|socket|TCP)", call)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

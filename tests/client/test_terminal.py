@@ -84,7 +84,8 @@ def test_messages_of_the_service(either: Client) -> None:
     for command in (["cat", "ann/story"], ["versions", "ann/story"], ["search", "x"]):
         assert said(either, refused, *command) == f"{PLAIN}\n"
     push = ["push", "ada/x", "-"]
-    assert said(either, refused, *push) == f"{PLAIN}\n"
+    for command in (push, ["label", "ann/x", "a", "1.0.0"]):
+        assert said(either, refused, *command) == f"{PLAIN}\n"
     created = noisy('{"data":{"version":"1.0.0","warnings":["NOISE","Two"]}}', 201)
     told = "standard input: warning: "
     assert said(either, created, *push) == f"{told}{PLAIN}\n{told}Two\n"

@@ -52,7 +52,14 @@ def test_statuses(status: int, client: Client) -> None:
         commands = [["pull", "ann/story", "--force"]] if status != 401 else []
         if status in (404, 410, 429, 503):  # they read as the others do
             commands += [["versions", "ann/story"], ["search", "story"]]
-        for done in (push(client, fake), *(client.to(fake.url).run(*each) for each in commands)):
+        publisher = client.to(fake.url, HUB_TOKEN=TOKEN)
+        label = ("label", "ann/x", "a")
+        for done in (
+            push(client, fake),
+            publisher.run(*label, "1.0.0"),
+            publisher.run(*label, "--remove"),
+            *(client.to(fake.url).run(*each) for each in commands),
+        ):
             assert (done.status, done.out) == (STATUSES[status], b""), done.err
             assert done.err.removeprefix("standard input: error: ") == "This is why.\n"
     assert target.read_bytes() == OLD
