@@ -57,8 +57,12 @@ def test_folders_are_prompts_with_files(trusting: Trusting, trusted: TrustedProj
     assert versions(hub, trusted, "other") == {"1.0.1": "Move", "1.0.0": "Begin"}
     done = trusted.run(platform, NOTHING, first)
     assert f"tool 1.0.1 is from commit {second}, which is not in" in done.output
+    more = trusted.push_files("More", {"prompts/other/more.bin": b"x"})
+    trusted.run(platform, second, more)
+    done = trusted.run(platform, NOTHING, second)
+    assert f"other 1.0.2 is from commit {more}, which is not in" in done.output
     third = trusted.push_files("Wrong", {"prompts/tool/café 1": "x", "prompts/plain.md": "Q"})
-    done = trusted.run(platform, second, third)
+    done = trusted.run(platform, more, third)
     assert done.status == 5 and "prompts/tool/SKILL.md: error: " in done.output
     assert "is not a portable path" in done.output
     assert list(versions(hub, trusted, "tool")) == ["1.0.1", "1.0.0"]
