@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 
 from builder.model import routes
 from builder.model.matching import match_file
@@ -65,7 +67,10 @@ def test_every_file_is_one_of_the_table_and_every_route_has_a_file(small):
     write_withdrawn(small.content, "ann/a", "1.1.0")
     write_withdrawn(small.content, "ann/c")
     write_version(small.content, "ann", "b", "1.1.0", "z", {"a.md": b"a", "b.png": b"b"})
-    found = {match_file(file).route.name for file in build_files(small._replace(langfuse=True))}
+    files = build_files(small._replace(langfuse=True))
+    lines = map(json.loads, files["api/v1/withdrawn.jsonl"].splitlines())
+    assert [(one["name"], one["version"]) for one in lines] == [("a", "1.1.0"), ("c", None)]
+    found = {match_file(file).route.name for file in files}
     # The later pages of lists take more than fifty repos.
     assert {route.name for route in routes.ROUTES} - found == {"list_pages", "tag_pages"}
 
@@ -78,6 +83,20 @@ def test_nothing_changed_nothing_written(small, settled):
     assert report.changed == ()
     assert stat_tree(small.out) == before
     assert build(small, full=True).written == 0
+
+
+LIGHT_BUILD = """
+import sys
+from builder.pipeline.build import build
+from builder.model.settings import Settings
+assert build(Settings(*sys.argv[1:])).written == 0
+assert not {"jinja2", "yaml", "multiprocessing"} & sys.modules.keys()
+"""
+
+
+def test_a_build_without_work_loads_no_templates(small, settled):
+    build(small)
+    subprocess.run([sys.executable, "-c", LIGHT_BUILD, *small[:5]], check=True)
 
 
 def test_a_full_build_leaves_a_state_with_its_indexes(small):
