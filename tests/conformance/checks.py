@@ -77,6 +77,12 @@ class Check:
             self.deviations.append(Deviation(answer, says, came or answer.brief))
         return bool(holds)
 
+    def refused(self, answer: Answer, status: int, code: str) -> None:
+        """Check that a body is refused, and a wrong field named."""
+        if self.error(answer, status, code) and code == "validation_failed":
+            details = answer.json["error"].get("details") or []
+            self.that(answer, details, "details that name the field")
+
     def equal(self, answer: Answer, what: str, came: object, wanted: object) -> bool:
         """Note whether a value, ``what``, is the wanted one."""
         return self.that(answer, came == wanted, f"{what} {wanted!r}", f"{what} {came!r}")
