@@ -238,22 +238,14 @@ def test_a_file_that_one_has(check: Check, client: Client, catalogue: Catalogue,
 
 
 NOT_THERE = [
-    "/api/v1/nothing.json",
-    "/api/v1/repos/{nobody}/nothing.json",
-    "/api/v1/repos/{nobody}/nothing/raw.txt",
-    "/api/v1/repos/{nobody}/nothing/versions.json",
-    "/api/v1/repos/{nobody}/nothing/versions/1.0.0.json",
-    "/api/v1/users/{nobody}.json",
-    "/api/v2/hub.json",
-    "/{nobody}.html",
-    "/{nobody}/nothing.html",
-    "/tags/{nobody}.html",
-    "/assets/nothing.css",
-    "/cli/releases/v0.0.0/hub",
+    "/api/v1/nothing.json", "/api/v1/repos/{nobody}/nothing.json",
+    "/api/v1/repos/{nobody}/nothing/raw.txt", "/api/v1/repos/{nobody}/nothing/versions.json",
+    "/api/v1/repos/{nobody}/nothing/versions/1.0.0.json", "/api/v1/users/{nobody}.json",
+    "/api/v2/hub.json", "/{nobody}.html", "/{nobody}/nothing.html", "/tags/{nobody}.html",
+    "/assets/nothing.css", "/cli/releases/v0.0.0/hub",
     "{repo}/versions/999999999.999999999.999999999.txt",
-    "{repo}/versions/999999999.999999999.999999999.json",
-    "{repo}/nothing.json",
-]
+    "{repo}/versions/999999999.999999999.999999999.json", "{repo}/nothing.json",
+]  # fmt: skip
 
 
 @area("not there")

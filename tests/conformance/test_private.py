@@ -235,15 +235,10 @@ def test_a_secret_key_of_langfuse_is_a_token(
 @pytest.mark.parametrize(
     "authorization",
     [
-        "Bearer",
-        "Bearer x",
-        "Bearer hub_" + "A" * 38,
-        "Basic !",
-        "Basic YTpi",
-        "Digest x",
+        "Bearer", "Bearer x", "Bearer hub_" + "A" * 38, "Basic !", "Basic YTpi", "Digest x",
         "x" * 900,
     ],
-)
+)  # fmt: skip
 def test_what_is_no_token_opens_nothing(check: Check, stranger: Client, authorization: str) -> None:
     for path in ("/api/v1/hub.json", NOTHING):
         sent = {"Authorization": authorization, "Cookie": "hub-member=x"}

@@ -81,23 +81,11 @@ WRONG = {
     "Did you mean `scripts/run.sh`": ["scripts/runs.sh", "Scripts/run.sh", "scripts/run.py"],
     "No such file of `eve/folder` 1.1.0. Call get_prompt": ["gone.md", "x" * 200],
     "as it is, without %": [
-        "../1.0.0/files/gone.md",
-        "scripts/../empty",
-        "scripts%2Frun.sh",
-        "%2e%2e/%2e%2e/1.0.0.json",
-        "scripts//run.sh",
-        "/etc/passwd",
-        "scripts/",
-        "scripts\\run.sh",
-        "con/a",
-        "x" * 201,
-        "empty?x",
-        "empty#x",
-        MARK[:4],
-        ".",
-        "..",
+        "../1.0.0/files/gone.md", "scripts/../empty", "scripts%2Frun.sh",
+        "%2e%2e/%2e%2e/1.0.0.json", "scripts//run.sh", "/etc/passwd", "scripts/",
+        "scripts\\run.sh", "con/a", "x" * 201, "empty?x", "empty#x", MARK[:4], ".", "..",
     ],
-}
+}  # fmt: skip
 WRONG_URIS = [
     (says, start + path)
     for says, paths in WRONG.items()

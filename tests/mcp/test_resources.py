@@ -46,13 +46,8 @@ WRONG = {
     VERSIONS[-1]: ["prompt://eve/often/7.0.0"],
     "x.y.z": ["prompt://eve/often/latest"],
     LATEST: [
-        "prompt://eve/often/1.0.0/",
-        "prompt://eve/",
-        "prompt://eve",
-        "prompt:eve/often",
-        "https://eve/often",
-        MARK,
-        "",
+        "prompt://eve/often/1.0.0/", "prompt://eve/", "prompt://eve", "prompt:eve/often",
+        "https://eve/often", MARK, "",
     ],
     "prompt name": [
         "prompt://eve/often?x",
@@ -61,7 +56,7 @@ WRONG = {
         f"prompt://eve/{MARK[:3]}",
     ],
     "'eve'": ["prompt://Eve/often"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("says", "uri"), [(says, uri) for says in WRONG for uri in WRONG[says]])
