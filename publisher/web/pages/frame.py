@@ -282,6 +282,7 @@ class Frame:
         self.service.sessions.begin(
             owner, session.renew(), address=self.address, agent=agent, seconds=seconds
         )
+        self.service.attempts.note_person(owner, self.address)
         session.is_signed_in = True
 
     def end_session(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 from publisher.accounts.people.attempts import (
     ACCOUNT_LIMIT,
     ADDRESS_LIMIT,
+    SHARED_LIMIT,
     SIGNUP_LIMIT,
     VISITOR_LIMIT,
     Attempts,
@@ -115,6 +116,20 @@ def test_colleagues_who_share_an_address(clock: Clock):
     # Wrong passwords of one lock out no other, even before any has signed in.
     assert [attempts.take("ann", HOME) > 0 for _ in range(30)] == [False] * 10 + [True] * 20
     assert attempts.take("bob", HOME) == 0
+    for handle in ("bob", "cleo"):
+        attempts.note_person(handle, HOME)
+    assert attempts.is_shared(HOME) and not attempts.is_shared("198.51.100.8")
+    waits = [attempts.take(f"user-{n}", HOME) for n in range(SHARED_LIMIT + 5)]
+    assert waits == [0] * SHARED_LIMIT + [15 * MINUTE] * 5
+
+
+def test_one_person_shares_an_address_with_nobody(clock: Clock):
+    attempts = Attempts()
+    for _ in range(5):
+        attempts.note_person("own", "2001:db8::1")
+    assert not attempts.is_shared("2001:db8::1")
+    attempts.note_person("other", "2001:db8::2")
+    assert attempts.is_shared("2001:db8::3")
 
 
 def test_ways_to_write_an_account_are_one(clock: Clock):
