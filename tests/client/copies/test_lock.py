@@ -151,6 +151,14 @@ def test_a_file_called_skill_is_a_skill(each: Client, site: Site, host: Fake) ->
     assert "has your own changes" in to.run("sync").err
 
 
+def test_a_folder_from_which_agents_load_no_skill(to: Client) -> None:
+    for path, is_told in (("review/SKILL.md", False), ("SKILL.md", True), ("x/SKILL.md", True)):
+        done = to.run("lock", "--file", "l", "ann/review@1.0.0", path)
+        told = f"agents load no skill from {path}: its folder is not called review"
+        assert (told in done.err) == is_told
+        (to.work / "l").unlink(missing_ok=True)
+
+
 def test_a_skill_that_is_not_what_was_locked(to: Client, site: Site) -> None:
     write_lock(to, skill_line(site, "1.0.0", "1.0.0", ONE, "SKILL.md"))
     site.files["ann/review/versions/1.0.0.skill.md"] += b"Evil."
