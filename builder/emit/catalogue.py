@@ -410,12 +410,13 @@ def _examples(state: State, site: Site) -> Examples:
         if repo is None:
             continue
         at["version"] = repo.latest_version
-        version = _read_record(site, "version", VersionEntry, **at)
         cases = {"any": at}
         if repo.tags:
             cases["tagged"] = {"tag": repo.tags[0]}
-        if version and version.diff_url:  # An old diff may still exist.
-            cases["changed"] = at
+        if "changed" not in found and repo.versions_count > 1:
+            version = _read_record(site, "version", VersionEntry, **at)
+            if version and version.diff_url:  # An old diff may still exist.
+                cases["changed"] = at
         if repo.labels:
             cases["labelled"] = at | {"label": min(repo.labels)}
         if repo.files:
