@@ -226,7 +226,8 @@ class Checked(Struct):
 
 class ChangedLabel(Struct):
     """The result of a change of a label. `version` is null if the label was removed, `previous` if
-    it was new. `unchanged`: the label already named the version, so nothing was written.
+    it was new. `unchanged`: the label already named the version, so nothing was written. `bump` and
+    `reasons`: the step from `previous` to `version` for callers, and why; as of a check.
     """
 
     owner: Owner
@@ -238,6 +239,8 @@ class ChangedLabel(Struct):
     moved_by: Owner
     note: Note
     unchanged: bool
+    bump: Literal[names.BUMPS]
+    reasons: list[str]
 
 
 class TrustedToken(Struct):

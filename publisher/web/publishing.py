@@ -13,9 +13,10 @@ from builder.model import names
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.answers import ChangedLabel, Publication
 from builder.model.envelopes import json_bytes, single
-from builder.model.errors import RequestError
+from builder.model.errors import Faults, RequestError
 from builder.model.links import Links
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL
+from builder.store import content
 from publisher.accounts.teams import Actor
 from publisher.service.parts import Service
 from publisher.web.incoming import parse_publication, read_label_change, read_publication
@@ -25,6 +26,7 @@ from publisher.write.check import check as check_draft
 from publisher.write.decision import Terms
 from publisher.write.idempotency import fingerprint
 from publisher.write.labels import LabelChange, change_label
+from publisher.write.next_version import NO_STEP, Step, step_after
 from publisher.write.publish import Published, publish
 
 
@@ -145,13 +147,25 @@ class _Publishing:
         return response
 
     def _answer_label(self, done: LabelChange) -> Response:
-        changed = ChangedLabel(**msgspec.structs.asdict(done))
+        step = self._step_of(done)
+        changed = ChangedLabel(**msgspec.structs.asdict(done), bump=step.bump, reasons=step.reasons)
         is_new = done.version is not None and done.previous is None and not done.unchanged
         response = json_answer(201 if is_new else 200, single(json_bytes(changed)))
         if is_new:
             url = LABEL_URL.format(owner=done.owner, name=done.name, label=done.label)
             response.headers["Location"] = self._service.settings.base_url + url
         return response
+
+    def _step_of(self, done: LabelChange) -> Step:
+        """Returns what a move of a label changes for callers."""
+        place = self._service.settings.content, done.owner, done.name
+        with Faults():  # A version may have been removed meanwhile.
+            there = {str(one): one for one in content.list_versions(*place).versions}
+            moved = [there[one] for one in (done.previous, done.version) if one in there]
+            if len(moved) == 2:
+                before, after = (content.read_version(*place, one) for one in moved)
+                return step_after(before, *after) or NO_STEP
+        return NO_STEP
 
 
 def _check_names(owner: str, name: str) -> None:

@@ -191,6 +191,21 @@ def moved(label: str, version: str | None, status: int = 200, **more: object) ->
     return answer(compact({"label": label, "version": version, "previous": None} | more), status)
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"previous": "1.0.0", "bump": "patch", "reasons": ["As before."]}, ""),
+        ({"previous": "1.0.0", "bump": "major", "reasons": ["x is new."]}, " (major: x is new)"),
+        ({"previous": "1.0.0"}, ""),  # of an older hub
+        ({"bump": "patch", "reasons": []}, ""),
+    ],
+)  # fmt: skip
+def test_a_move_says_what_changes(more: dict, said: str, client: Client) -> None:
+    with Fake(lambda _: moved("a", "2.0.0", **more)) as fake:
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run("label", "ann/x", "a", "2.0.0")
+    assert done == (0, b"ann/x@a 2.0.0\n", said and f"ann/x 1.0.0 → 2.0.0{said}\n")
+
+
 def test_what_a_move_sends(each: Client) -> None:
     note = 'It\'s "fine" \\ new\nline\t\x01 👩'
     for status, more, body in (

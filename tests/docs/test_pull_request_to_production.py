@@ -82,7 +82,8 @@ def test_from_a_pull_request_to_production(
     done = trusted.release(platform, "triage", "2.0.0", "none")
     assert done.status != 0 and "Expected production to name no version" in done.output
     done = trusted.release(platform, "triage", "2.0.0", "1.0.0")
-    assert done == Done(0, f"hub: OK\n{owner}/triage@production 2.0.0\n")
+    needs = f"hub: {owner}/triage 1.0.0 → 2.0.0 (major: tone is a new required variable)\n"
+    assert done == Done(0, f"hub: OK\n{owner}/triage@production 2.0.0\n{needs}")
     assert trusted.release(platform, "triage", "1.0.0", "2.0.0").status == 0
     assert labels(hub, trusted, "triage") == {"production": "1.0.0", "staging": "2.0.0"}
     history = hub.get(f"/api/v1/repos/{owner}/triage/labels/production/history").json()["data"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from flask import Response
+from flask import Response, request
 from msgspec import structs
 
 from builder.model import names
@@ -19,6 +19,7 @@ from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDraft
 from publisher.web.editor.fields import TYPES, front_fields
 from publisher.web.editor.files import FileRow, data_of, rows_of
+from publisher.web.editor.origin import OVERRIDE, origin_of
 from publisher.web.editor.shelf import current_labels
 from publisher.web.editor.values import restore_line_ends, show_value
 from publisher.web.editor.writing import (
@@ -47,6 +48,7 @@ _FIELD_NAMES = {
     "labels": "Labels",
     "new_labels": "Labels",
     "changelog": "What changes",
+    OVERRIDE: "Repository",
 } | {f"parameter-{name}": label for name, (label, _) in PARAMETERS.items()}
 
 _CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
@@ -116,7 +118,9 @@ def show_editor(
         "editor.html", status, **_shared(frame, page), **(_NOTHING | shown),
         drafts=page.drafts, is_refused=status >= HTTPStatus.BAD_REQUEST, field_name=_field_name,
         choices_of_owner=[] if page.repo else [(one, one) for one in frame.owners()],
-        source=page.latest and page.latest.record.source,
+        origin=origin_of(
+            frame.service, page.owner, page.repo or shown.get("proposed", ""), page.latest
+        ),
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,
@@ -127,7 +131,7 @@ def show_editor(
         rows=rows, found=set(found), unknown=[one for one in found if one in unknown],
         new_names={one for one in found if known and one not in {row.name for row in known}},
         types=[(type, type) for type in TYPES], required_choices=_CHOICES_OF_REQUIRED,
-        parameters=PARAMETERS,
+        parameters=PARAMETERS, is_override=OVERRIDE in request.form,
         theirs=before and page.latest and compare(
             before.text, page.latest.text, str(before.version), str(page.latest.version)
         ),

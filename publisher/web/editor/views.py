@@ -19,6 +19,7 @@ from builder.model.request_bodies import Draft
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.fields import WritingError, propose_name, to_draft
 from publisher.web.editor.files import add_uploads, faults_of, rows_of
+from publisher.web.editor.origin import ASK, OVERRIDE, origin_of
 from publisher.web.editor.page import Page, show_conflict, show_editor
 from publisher.web.editor.plan import (
     PublicationPlan,
@@ -293,9 +294,14 @@ class _Editor:
             if sent.is_new:
                 sent = sent._replace(name=propose_name(self._root, sent.owner, sent.writing))
             return self._again(sent, plan=self._plan(sent), note=CHECK, is_preview=True)
+        missing = {}
         if sent.base and bump != "patch" and not sent.writing.changelog.strip():
+            missing["changelog"] = [f"Enter what changes: a {bump} version needs a changelog."]
+        is_from_here = not origin_of(self._frame.service, sent.owner, sent.name, sent.latest)
+        if OVERRIDE not in request.form and not is_from_here:
+            missing[OVERRIDE] = [ASK]
+        if missing:
             status = HTTPStatus.UNPROCESSABLE_ENTITY
-            missing = {"changelog": [f"Enter what changes: a {bump} version needs a changelog."]}
             return self._again(sent, plan=self._plan(sent), errors=missing, status=status)
         g.publication = "version"
         if wait_seconds := self._frame.service.publications.hit(sent.owner):

@@ -27,6 +27,7 @@ from builder.model.settings import Settings
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
+from publisher.trusted.issuers import DEFAULT_ISSUERS
 from tests.site.browser import chromium
 from tests.support import cheap_hashes
 from tests.support.catalogues import settings_in, write_small_catalogue
@@ -242,6 +243,7 @@ def people_in(folder: Path, *more: str) -> Iterator[People]:
         options = (
             "--trusted-proxy", "127.0.0.1", "--rate-limit", "0",
             "--trusted-issuer", f"github={github.url}", "--trusted-issuer", f"gitlab={gitlab.url}",
+            "--trusted-issuer", f"github={DEFAULT_ISSUERS[0].url}",
         )  # fmt: skip
         command = serve_command(settings, *options, *more)[1:]
         with running([sys.executable, cheap_hashes.__file__, *command], settings) as server:

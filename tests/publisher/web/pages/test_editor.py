@@ -8,6 +8,10 @@ import pytest
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.request_bodies import PUBLICATION_BYTES_MAX
 from builder.store.labels import read_labels
+from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
+from publisher.trusted.publishers import Entered, TrustedPublishers
 from publisher.web.pages.frame import PREVIEW_LIMIT
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.editor import (
@@ -249,18 +253,49 @@ def test_new_variables_are_named_until_they_are_described(people: People, writer
     assert f'data-names="{" ".join(names)}"' in page.html
 
 
-def test_a_prompt_from_a_repository_says_so(people: People, writer: Visitor) -> None:
+def test_a_prompt_from_a_repository_is_published_here_only_on_purpose(
+    people: People, writer: Visitor
+) -> None:
     source = {
         "issuer": people.gitlab.url, "project": "acme/team/prompts", "ref": "refs/heads/main",
         "commit": "1f2e3d4c5b6a79880796a5b4c3d2e1f001234567", "run_url": None,
     }  # fmt: skip
     root = people.settings.content
     write_version(root, writer.handle, "story", "1.0.0", "Hi.", source=source)
-    assert "This prompt comes from acme/team/prompts. Change it there" in open_story(writer).words
+    page = open_story(writer)
+    project = f"{people.gitlab.url}/acme/team/prompts"
+    assert f'<a href="{project}">acme/team/prompts</a>' in page.html
+    assert f'<a href="{project}/-/tree/main/prompts/story.md">prompts/story.md</a>' in page.html
+    assert "accepts only" not in page.words
     send(writer, "preview", content="Hi again.")
+    page = send(writer, "publish")
+    assert page.status == 422 and "Repository: Tick this first" in page.words
+    page = send(writer, "preview", override="yes")
+    assert 'name="override" value="yes" checked' in page.html
     assert "1.0.1 is published" in send(writer, "publish").words
-    # The latest version is not of the repository any more.
+    # The latest version is not of the repository any more, and nothing is asked.
     assert "comes from" not in open_story(writer).words
+
+
+@pytest.mark.parametrize(("trusts", "has_pages"), [(True, False), (True, True), (False, True)])
+def test_a_prompt_for_trusted_publishers_alone_is_published_here_only_on_purpose(
+    people: People, writer: Visitor, trusts: bool, has_pages: bool
+) -> None:
+    with Database(people.settings.state) as database:
+        Accounts(database).set_trusted_only(writer.handle, "new-story", True)
+        # The addresses of pages are known for github.com alone.
+        issuer = DEFAULT_ISSUERS[0] if has_pages else Issuer("github", people.github.url)
+        entered = Entered("octo/prompts", "x.yml", labels="a", publishes=trusts)
+        TrustedPublishers(database).add(writer.handle, issuer, entered)
+    page = send(writer, "preview", name="new-story", content="Hi.")
+    said = "comes from octo/prompts, usually from its file prompts/new-story.md" in page.words
+    assert said == trusts
+    file = "https://github.com/octo/prompts/blob/HEAD/prompts/new-story.md"
+    assert (f'<a href="{file}">' in page.html) == (trusts and has_pages)
+    assert "accepts only trusted publishers, and people who sign in" in page.words
+    assert "The draft is saved" in send(writer, "save").words
+    assert send(writer, "publish").status == 422
+    assert "1.0.0 is published" in send(writer, "publish", override="yes").words
 
 
 def test_prompts_of_others_are_not_edited(people: People, writer: Visitor) -> None:
