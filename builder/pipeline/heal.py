@@ -4,13 +4,16 @@ A restore, a cleaning job or a person may have removed them. No file is read: fo
 and after the first look only those that have changed since.
 """
 
+import contextlib
 import os
+import sqlite3
 import time
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from builder.model.objects import SITE, params_of
 from builder.pipeline.context import Context
+from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.work import Work
 
@@ -56,6 +59,19 @@ def find_lost(
             is_same = all(names_in(folder) is None for folder in folders)
             for after in objects:
                 yield after, [] if is_same else [*filter(is_lost, state.files.of(after))]
+
+
+def lost_files(folder: str, root: str) -> list[str]:
+    """The files that a site has lost since its last build, by the state in ``folder``; none if that
+    is the state of another site, or cannot be read.
+    """
+    path = State.path_in(folder)
+    if not os.path.exists(path) or State.is_of_another_release(folder):
+        return []
+    with contextlib.suppress(sqlite3.Error), State(folder, read_only=True) as state:
+        if state.has_left(Site(root).mark()):
+            return [file for _, files in find_lost(state, root) for file in files]
+    return []
 
 
 def _names_in(folder: str, looked_ns: int) -> Collection[str] | None:

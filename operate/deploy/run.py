@@ -12,8 +12,10 @@ from typing import Protocol
 
 from builder.model.errors import OperatorError, explained
 from builder.model.matching import match_file
+from builder.model.plural import counted
 from builder.model.progress import Progress
 from builder.model.routes import Route
+from builder.pipeline.heal import lost_files
 from builder.store.locks import build_lock, last_build, lock
 from builder.store.site import Site, mark_of, read_serial
 from operate.deploy.folder import Folder
@@ -115,6 +117,12 @@ class Deployment:
                     if serial is None:
                         raise OperatorError(
                             f"No site in {self.site}. Build it: `hubctl build --base-url URL`."
+                        )
+                    # What is lost here would be deleted there.
+                    if names is None and (lost := lost_files(self.state, self.site)):
+                        raise OperatorError(
+                            f"{self.site} has lost {counted(len(lost), 'file')}, such as "
+                            f"{lost[0]}. Run `hubctl build`, and deploy again."
                         )
                     if not is_last:
                         held.close()

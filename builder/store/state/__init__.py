@@ -104,6 +104,10 @@ class State:
         noted = self._meta.get("clean") if self.has_tables() else None
         return self._version() == SCHEMA_VERSION and (noted or "").startswith(f"{stamp} ")
 
+    def has_left(self, site_mark: str) -> bool:
+        """True if the last build ended, and left the site with this mark."""
+        return (self._meta.get("clean") or "").endswith(f" {site_mark}")
+
     def was_killed(self) -> bool:
         """True if a build began and was killed before it could record a failure."""
         return self._meta.get("running") is not None

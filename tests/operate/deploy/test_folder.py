@@ -1,5 +1,6 @@
 """A folder as the destination."""
 
+import math
 import os
 import resource
 import shutil
@@ -15,7 +16,8 @@ from builder.pipeline.build import build
 from builder.store.locks import build_lock, lock
 from builder.store.site import ONE_SECOND_NS, Site
 from operate.deploy.folder import Folder
-from operate.deploy.run import open_destination
+from operate.deploy.order import Step
+from operate.deploy.run import Deployment, open_destination
 from tests.operate.deploy.conftest import Sites, deploy_to
 from tests.support.catalogues import read_tree, settings_in, write_version
 from tests.support.servers import DEADLINE_SECONDS, HUBCTL, Process, clean_environment
@@ -46,6 +48,24 @@ def test_only_changed_files_are_copied(root: Path, sites: Sites) -> None:
     assert done == (fresh, len(changed), gone)
     assert read_tree(root) == new
     assert len(before.items() - inodes(root).items()) == len(changed) + gone
+
+
+def test_files_that_the_site_has_lost_are_not_deleted(tmp_path: Path) -> None:
+    settings, root = settings_in(tmp_path), tmp_path / "www"
+    write_version(settings.content, "ann", "story", "1.0.0", "Text.")
+    build(settings)
+
+    def deploy() -> list[Step]:
+        return Deployment(settings.out, settings.state, Folder(str(root))).run({})
+
+    deploy()
+    whole = read_tree(root)
+    Path(settings.out, "ann/story.html").unlink()
+    with pytest.raises(OperatorError, match=r"has lost 1 file, such as ann/story\.html\. Run `hub"):
+        deploy()
+    assert read_tree(root) == whole
+    build(settings, check_seconds=math.inf)  # as `hubctl build`
+    assert all(step.file for step in deploy()) and read_tree(root).keys() == whole.keys()
 
 
 def test_changed_files_are_repaired_and_foreign_files_stay(root: Path, sites: Sites) -> None:
