@@ -4,8 +4,10 @@ Its members are ``content/…``, ``state/…`` and SUMMARY, which has the SHA-25
 itself. So `tar` can unpack it, and a reader notices damage and a cut.
 """
 
+import contextlib
 import hashlib
 import io
+import os
 import tarfile
 from collections.abc import Callable
 from typing import BinaryIO, Literal
@@ -21,13 +23,14 @@ _READ_BYTES = 128 * tarfile.BLOCKSIZE
 
 
 class Summary(Struct):
-    """``at``: when the backup began. ``prompts``: their number. ``format``: 1 was a folder of
-    objects.
+    """``at``: when the backup began. ``prompts``: their number. ``databases``: the names of their
+    files. ``format``: 1 was a folder of objects.
     """
 
     at: Time
     release: str
     prompts: int
+    databases: list[str] = []
     sha256: str = ""
     format: Literal[2] = 2
 
@@ -82,6 +85,14 @@ class _Source:
         """The SHA-256 of everything before a place in the last part."""
         self._digest.update(self._last[: offset - self._at])
         return self._digest.hexdigest()
+
+
+def read_summary(path: str) -> Summary | None:
+    """The summary at the end of a backup, unchecked; None if there is none."""
+    with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:
+        file.seek(-3 * tarfile.BLOCKSIZE, os.SEEK_END)
+        return msgspec.json.decode(file.read(tarfile.BLOCKSIZE), type=Summary)
+    return None
 
 
 def read(file: BinaryIO, name: str, take: Callable[[str, BinaryIO], None]) -> Summary:

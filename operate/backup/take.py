@@ -28,7 +28,7 @@ from builder.stats.database import PULLS_FILE, pulls_file
 from builder.store import sqlite
 from builder.store.content import check_folder
 from builder.store.locks import lock
-from operate.backup.archive import Summary, Writer
+from operate.backup.archive import Summary, Writer, read_summary
 from publisher.accounts.database import Database, copy_accounts
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file
 from publisher.sizes import last_backup_file
@@ -66,6 +66,7 @@ def back_up(
     with lock(f"{state}/backup", lambda: None):
         moment_ns, now = time.time_ns(), datetime.now(UTC)
         path, folder = _place(destination, apart_from)
+        last = path if not folder else next(reversed(backups_in(folder)), "")
         path = f"{folder}/hub-{now:%Y%m%dT%H%M%SZ}.tar" if folder else path
         # Content before databases. A publication in between leaves its answer in the backup without
         # its version, and a retry publishes it again. In the other order, the version would be in
@@ -73,9 +74,10 @@ def back_up(
         with _created(path) as file:
             writer = Writer(file, path)
             prompts = add_content(content, writer, moment_ns)
-            for name in DATABASES:
-                _add_database(state, name, database_url, writer)
-            writer.end(Summary(format_time(now), installed_version(), prompts))
+            added = [one for one in DATABASES if _add_database(state, one, database_url, writer)]
+            summary = Summary(format_time(now), installed_version(), prompts, added)
+            _check_not_lost(summary, last)
+            writer.end(summary)
         with explained("write", state, _THEN):
             Path(last_backup_file(state)).touch()
         if folder:
@@ -131,13 +133,13 @@ def _created(path: str) -> Iterator[BinaryIO]:
         sync_folder(os.path.dirname(path))
 
 
-def _add_database(state: str, name: str, url: str | None, writer: Writer) -> None:
-    """Add a database as of one moment, accounts in PostgreSQL as a file of SQLite. Raises
-    OperatorError, also for a damaged one.
+def _add_database(state: str, name: str, url: str | None, writer: Writer) -> bool:
+    """Add a database as of one moment, accounts in PostgreSQL as a file of SQLite; returns False if
+    there is none. Raises OperatorError, also for a damaged one.
     """
     file, is_shared = DATABASES[name](state), bool(url) and name == ACCOUNTS_FILE
     if not is_shared and not os.path.lexists(file.path):
-        return
+        return False
     folder = f"{state}/backup.copy"
     with contextlib.ExitStack() as held, file.telling():
         remove(folder)  # from a killed backup
@@ -153,6 +155,22 @@ def _add_database(state: str, name: str, url: str | None, writer: Writer) -> Non
         file.check_sound(copy)
         with open(f"{folder}/{name}", "rb") as opened:
             writer.add(f"state/{name}", opened, os.fstat(opened.fileno()).st_size)
+    return True
+
+
+def _check_not_lost(now: Summary, last: str) -> None:
+    """Raises OperatorError if all prompts or a database of the last backup are gone: further
+    backups would displace those that have them.
+    """
+    if not (before := read_summary(last)):
+        return
+    lost = ["prompts"] if before.prompts > now.prompts == 0 else []
+    if lost := lost + [one for one in before.databases if one not in now.databases]:
+        raise OperatorError(
+            f"The backup {last} has {' and '.join(lost)}, and this hub has none. Nothing was "
+            "backed up. Check that --content and --state are right and their disks mounted; to "
+            "start over, back up to another place."
+        )
 
 
 def _thin(folder: str, newest: str) -> None:

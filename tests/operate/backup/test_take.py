@@ -121,6 +121,25 @@ def test_a_folder_keeps_hours_days_and_months(hub: Hub, tmp_path: Path) -> None:
     assert Path(hub.back_up(folder)).exists()
 
 
+@pytest.mark.parametrize("lost", ["prompts", "accounts.sqlite3"])
+@pytest.mark.parametrize("into", ["backups/", "1.tar"])
+def test_what_is_lost_does_not_push_out_what_there_was(
+    hub: Hub, tmp_path: Path, lost: str, into: str
+) -> None:
+    first = hub.back_up(f"{tmp_path}/{into}")
+    before = Path(first).read_bytes()
+    if lost == "prompts":
+        shutil.rmtree(hub.settings.content)
+        os.mkdir(hub.settings.content)
+    else:
+        Path(hub.settings.state, lost).unlink()
+    with pytest.raises(OperatorError, match=f"has {lost}, and this hub has none. Nothing was back"):
+        hub.back_up(f"{tmp_path}/{into}")
+    assert Path(first).read_bytes() == before
+    assert [path for path in tmp_path.rglob("*.tar*") if path.is_file()] == [Path(first)]
+    hub.back_up(f"{tmp_path}/elsewhere.tar")
+
+
 def test_one_moment_while_others_publish(hub: Hub, tmp_path: Path) -> None:
     """Each backup is a content without faults, has all that was acknowledged before it began, and
     nothing that began after it: two prompts that are published in turns differ by one version.
