@@ -4,7 +4,7 @@ Horizontal positions are in percent, vertical ones in pixels. The picture is as 
 and its words keep their size. A sparkline shows a prompt's pulls, with a point for each day.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -98,9 +98,8 @@ def shown_moves(shown: Sequence[ListedVersion], labels: Labels) -> dict[str, lis
     """
     numbers = {one.version for one in shown}
     start = shown[0].published_at
-    moved_last = sorted(labels.current.values(), key=lambda move: move.moved_at, reverse=True)
     found: dict[str, list[LabelMove]] = {}
-    for name in sorted((move.label for move in moved_last), key=rank):
+    for name in by_weight(labels.current):
         newest = labels.history[name][:MOVES_MAX][::-1]
         before = [move for move in newest if move.moved_at < start][-1:]
         moves = [structs.replace(move, moved_at=start) for move in before]
@@ -124,6 +123,14 @@ def _left_out(
     if not parts:
         return Markup("")
     return Markup(f'<p class="meta {place}">The picture shows {" and ".join(parts)}.</p>')
+
+
+def by_weight(moves: Mapping[str, LabelMove]) -> dict[str, LabelMove]:
+    """Sorts the last move of each label, by label: ``production``, ``staging``, then those that
+    moved last.
+    """
+    moved_last = sorted(moves, key=lambda label: moves[label].moved_at, reverse=True)
+    return {label: moves[label] for label in sorted(moved_last, key=rank)}
 
 
 def rank(label: str) -> tuple[bool, bool]:

@@ -250,7 +250,7 @@ class Teams:
     def _put(self, team: str, person: str, role: str, at: int) -> None:
         if not self._owners.is_known(names.check_owner(person)) or self._owners.is_team(person):
             raise RequestError(
-                "not_found", f"No person {person}. Members are people who have an account."
+                "not_found", f"No account named {person}. Members are people who have an account."
             )
         if len(self.members(team)) >= MEMBERS_MAX and not self.role(team, person):
             raise RequestError(

@@ -54,10 +54,10 @@ def test_an_owner_without_a_sign_in_becomes_a_team_and_keeps_its_profile(folder:
     [
         (["team", "create", "bob", "--maintainer", "ann"], "who has a password"),
         (["team", "create", "docs", "--maintainer", "ann"], "such as docs-team"),
-        (["team", "create", "support", "--maintainer", "nobody"], "No person nobody"),
+        (["team", "create", "support", "--maintainer", "nobody"], "No account named nobody"),
         (["team", "add", "ann", "bob"], "No team ann"),
-        (["team", "add", "crew", "nobody"], "No person nobody"),
-        (["team", "add", "crew", "crew"], "No person crew"),
+        (["team", "add", "crew", "nobody"], "No account named nobody"),
+        (["team", "add", "crew", "crew"], "No account named crew"),
         (["team", "remove", "crew", "bob"], "not a member of crew"),
         (["team", "remove", "crew", "ann"], "would have no maintainer"),
         (["team", "add", "crew", "ann"], "would have no maintainer"),

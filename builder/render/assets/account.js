@@ -35,6 +35,12 @@ function showInvitation() {
   byId("invited-handle").value = handle;
 }
 
+/** A time as the pages write it, in the zone of the browser. */
+export function minute(at) {
+  const options = { dateStyle: "medium", timeStyle: "short" };
+  return new Date(at).toLocaleString("en-GB", options).replace("Sept", "Sep");
+}
+
 document.addEventListener("click", ({ target }) => {
   const field = byId(target.dataset.shows);
   if (!field) return;
@@ -57,7 +63,7 @@ function listKept() {
     const shown = title || name || place.split("/").at(-1);
     kept.lastElementChild.append(element("li", {},
       element("h3", { dir: "auto" }, element("a", { href: account + place }, shown)),
-      element("p", { className: "end" }, new Date(at).toLocaleString())));
+      element("p", { className: "end" }, minute(at))));
     kept.hidden = false;
   }
 }

@@ -2,6 +2,7 @@
 // while the user types, shows after each pause what the hub makes of it, and marks variables and
 // Markdown in the text.
 
+import { minute } from "./account.js";
 import { counted, manageFiles } from "./editor_files.js";
 import { byId, element, storageOf } from "./site.js";
 
@@ -167,8 +168,7 @@ function offerKept(key) {
   if (sent && form.elements.namedItem("draft") && isShown(keptAt(sent))) local.removeItem(sent);
   const kept = keptAt(key);
   if (!kept || isShown(kept, sent === key)) return;
-  const time = new Date(kept.at).toLocaleString();
-  tell(`This browser has kept what you wrote until ${time}, which this page does not show. `, [
+  tell(`This browser has kept what you wrote until ${minute(kept.at)}, which this page does not show. `, [
     ["Use it", () => putBack(kept.fields)],
     ["Discard it", () => { local.removeItem(key); tell(""); }],
   ]);

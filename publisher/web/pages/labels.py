@@ -11,7 +11,6 @@ from wtforms.validators import DataRequired
 
 from builder.model import names
 from builder.model.answers import LabelMove
-from builder.render.chart import rank
 from publisher.accounts.rights import ProtectedLabels
 from publisher.web.pages.frame import Frame, errors_shown, stripped
 from publisher.web.pages.release import Waiting, board_path, waiting_in
@@ -59,13 +58,20 @@ def add_to(frame: Frame) -> None:
 
 def labels(frame: Frame, person: str) -> Response:
     """Shows the page; with a ``repo`` in the URL, redirects to its release board."""
-    owner = frame.chosen(person).owner
+    owner = frame.act(person, request.args.get("owner") or _first(frame)).owner
     form = OpenForm(request.args if "repo" in request.args else None, meta={"csrf": False})
     if "repo" in request.args and form.validate():
         with errors_shown(form, form.repo):
             name = names.check_repo(repo_in(form.repo.data, owner))
             return frame.redirect(board_path(owner, name))
     return _show(frame, owner, form, ProtectForm(formdata=None), frame.status_of(form))
+
+
+def _first(frame: Frame) -> str:
+    """The first owner of the person who is signed in that has prompts; the person if none has."""
+    owners = frame.owners()
+    has_some = (one for one in owners if repos_of(frame.service.settings, one))
+    return next(has_some, owners[0])
 
 
 def protect(frame: Frame, person: str, *, is_on: bool) -> Response:
@@ -112,5 +118,5 @@ def _row(
 ) -> _Row:
     here = {label for repo, label in protected if repo in ("", name)}
     current = {label: move for label, move in moves.items() if move.version}
-    versions = {label: moves[label].version for label in sorted(moves, key=rank)}
+    versions = {label: move.version for label, move in moves.items()}
     return _Row(name, versions, latest, here, waiting_in(current, here))

@@ -66,7 +66,7 @@ def one(frame: Frame, person: str, whom: str) -> Response:
     _check(frame)
     service, action = frame.service, request.form.get("action", "")
     if not service.accounts.is_known(whom) or service.accounts.is_team(whom):
-        raise RequestError("not_found", f"No person {whom}. Go back to People.")
+        raise RequestError("not_found", f"No account named {whom}. Go back to People.")
     if request.method == "POST":
         if whom == person:
             raise RequestError(

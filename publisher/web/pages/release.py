@@ -19,6 +19,7 @@ from builder.model.errors import RequestError
 from builder.model.labels import Labels, fold
 from builder.model.names import Version
 from builder.model.request_bodies import LabelDraft, LabelRemoval
+from builder.render.chart import by_weight
 from builder.store import content
 from builder.store.labels import read_moves
 from builder.text.interface import Interface, changes_for_callers, interface_of
@@ -184,6 +185,7 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
         protected=protected,
         here=board_path(prompt.owner, prompt.name),
         offered=prompt.versions[:OFFERED_VERSIONS_MAX],
+        labels=by_weight(prompt.labels.current),
         older={label: _is_older(change) for label, change in prompt.labels.current.items()},
         waiting=waiting_in(prompt.labels.current, protected),
     )

@@ -11,6 +11,7 @@ from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
+from builder.render.chart import by_weight
 from builder.store.state import State
 
 # More are not listed: the owner types the names.
@@ -47,7 +48,8 @@ def repo_in(text: str | None, owner: str) -> str:
 
 
 def labels_of(settings: Settings, owner: str, name: str) -> dict[str, LabelMove]:
-    """Returns the last change of each label that a repo has or had, as readers see it.
+    """Returns the last change of each label that a repo has or had, as readers see it, the label
+    with most weight first.
 
     Reads the site's small file of labels: the content would need all files of the repo.
     """
@@ -57,7 +59,7 @@ def labels_of(settings: Settings, owner: str, name: str) -> dict[str, LabelMove]
             listed = _decode_labels(opened.read())
     except FileNotFoundError:
         return {}
-    return {move.label: move for move in listed.data}
+    return by_weight({move.label: move for move in listed.data})
 
 
 @contextlib.contextmanager

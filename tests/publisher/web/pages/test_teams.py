@@ -258,7 +258,7 @@ def test_roles_and_leaving(team: Team) -> None:
     assert page.status == 409 and "would have no maintainer" in page.words
     for person in ("nobody", team.handle):
         page = team.change(ann, person=person, role="writer")
-        assert page.status == 422 and "No person" in page.words
+        assert page.status == 422 and "No account named" in page.words
     team.change(ann, person=bob.handle, role="maintainer")
     assert team.change(bob, "/remove", person=ann.handle).status == 200
     assert members(team) == {bob.handle: "maintainer"}
