@@ -1,5 +1,7 @@
 """The list of a user's prompts."""
 
+import re
+
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.editor import MINE, NEW, publish
 
@@ -14,5 +16,12 @@ def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
     assert "3 prompts" in page.words and "Label production Edit" in page.words
     assert f"/account/prompts/{writer.handle}/tea/labels" in page.html
     assert "Café crème" in page.words
+    board = f"{MINE}/{writer.handle}/water/labels"
+    for label in ("alpha", "staging", "zulu"):
+        writer.get(f"{board}/move?label={label}&version=1.0.0")
+        writer.submit("/labels/move")
+    assert "Label production Label staging +2 labels Edit" in writer.get(MINE).words
+    shown = re.findall(r'<h2 id="label-([a-z]+)"', writer.get(board).html)
+    assert shown[:2] == ["production", "staging"] and sorted(shown[2:]) == ["alpha", "zulu"]
     for odd in ("?page=99", "?page=x", "?page=0"):
         assert "3 prompts" in writer.get(MINE + odd).words

@@ -140,6 +140,7 @@ def test_one_who_has_no_password_sets_one(people: People) -> None:
     assert page.path == SECURITY and "Password set." in page.words
     assert "Current password" in page.words
     assert sign_in(people.visitor(), owner.handle, NEW_PASSWORD).path == "/account/prompts"
+    assert f"{owner.handle} Signed in with" in owner.get(SECURITY).words
 
 
 @pytest.mark.parametrize("kind", TEXTS)

@@ -96,6 +96,7 @@ def test_a_writer_publishes_under_their_own_name(team: Team) -> None:
     assert f"by {team.bob.handle}" in page.words
     page = team.bob.get("/account/prompts")
     assert f"{team.handle}/triage" in page.words and f"{team.handle}/greeting" in page.words
+    assert "triage none" in team.bob.get("/account/labels").words, "they have no prompt themselves"
     team.bob.get(team.path())
     publish(team.bob, content=f"{TEXT}!")
     assert team.publishers() == [team.bob.handle, team.ann.handle]
