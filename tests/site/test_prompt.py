@@ -258,7 +258,7 @@ def test_a_prompt_is_loaded_in_each_language(visits, hub, version, monkeypatch, 
     assert f'"id":"{SQL_REVIEW}{version.replace("/", "@")}"' in snippets("Assistant")[-1]
     added = snippets("Agents")
     if version:
-        assert "--version 1.0.0 --as skill" in added[0]
+        assert "@1.0.0 --as skill" in added[0]
     else:
         path = urlsplit(added[0].split()[-1]).path
         index = hub.get(f"{path}/.well-known/agent-skills/index.json").json()
