@@ -367,6 +367,8 @@ LOOKED_AT_MAX = 20
 # Longer answers are cut. A character has at most four bytes.
 ANSWER_CHARS = 240
 ANSWER_BYTES_READ = 4 * ANSWER_CHARS
+# The last letter of the block Latin Extended-B.
+LATIN_LAST = "\u024f"
 
 
 def write_reference(settings: Settings, state: State, site: Site) -> None:
@@ -401,10 +403,16 @@ def _shown(data: bytes) -> str:
     return text if len(text) <= ANSWER_CHARS else text[:ANSWER_CHARS] + "…"
 
 
+def _is_in_other_letters(summary: RepoSummary) -> bool:
+    return any(one > LATIN_LAST and one.isalpha() for one in summary.title)
+
+
 def _examples(state: State, site: Site) -> Examples:
-    """The first of the top prompts for each kind of example."""
+    """The first of the top prompts for each kind of example, with a title in Latin letters if one
+    has it: other scripts would change the direction of addresses and answers around them.
+    """
     found: dict[str, api_page.Values] = {}
-    for summary in _top(state, LOOKED_AT_MAX):
+    for summary in sorted(_top(state, LOOKED_AT_MAX), key=_is_in_other_letters):
         at = {"owner": summary.owner, "name": summary.name}
         repo = _read_record(site, "repo", Repo, **at)
         if repo is None:

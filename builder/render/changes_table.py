@@ -133,9 +133,14 @@ class _Table(NamedTuple):
         said = f"{counted(row.left_out, 'line')} unchanged"
         if not row.folded:
             return said
-        # The list counts them: cells of numbers would triple the weight of these lines.
-        lines = "".join([f"<li>{next(self.shown)}" for _ in row.folded])
-        first = row.new_number
+        # The list counts them: cells of numbers would triple the weight of these lines. It cannot
+        # count both sides at once, so old numbers that differ are given.
+        old, first = row.old_number, row.new_number
+        items = [
+            "<li>" if old == first else f"<li data-old={number}>"
+            for number in range(old, old + len(row.folded))
+        ]
+        lines = "".join([f"{item}{next(self.shown)}" for item in items])
         return (
             f"<details><summary>{said}</summary>"
             f'<ol class="changes" start="{first}">{lines}</ol></details>'

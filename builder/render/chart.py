@@ -17,7 +17,7 @@ from builder.model.labels import Labels
 from builder.model.plural import counted, day
 from builder.model.records import DAY_SECONDS
 
-VERSIONS_MAX = 30
+VERSIONS_MAX = 20
 # On a phone, whose picture is another one.
 PHONE_VERSIONS_MAX = 10
 LABELS_MAX = 3
@@ -36,7 +36,7 @@ RIGHT = 97.0
 HEAD, FOOT = 12, 28
 # The height of a label in the legend, in pixels.
 LEGEND_HEIGHT = 18
-ROW_MIN, ROW_MAX, ROWS_HEIGHT = 15, 40, 420
+ROW_MIN, ROW_MAX, ROWS_HEIGHT = 15, 28, 300
 DATES_APART = 36.0
 # Dates further to the right would overlap "now" on a phone.
 DATE_RIGHT = 74
@@ -54,10 +54,10 @@ class Picture(NamedTuple):
 
 
 def charts(entries: Sequence[ListedVersion], labels: Labels) -> Markup:
-    """The picture for a desk; and that for a phone, if a phone's has fewer versions."""
-    if len(entries) <= PHONE_VERSIONS_MAX:
-        return chart(entries, labels)
-    return chart(entries, labels, "wide") + chart(entries, labels, "phone", PHONE_VERSIONS_MAX)
+    """The picture for a desk; and that for a phone, folded, so that the list is near the top."""
+    small = chart(entries, labels, "phone", PHONE_VERSIONS_MAX)
+    folded = '<details class="phone"><summary>Picture of the versions</summary>\n{}</details>\n'
+    return chart(entries, labels, "wide") + (small and Markup(folded).format(small))
 
 
 def chart(

@@ -46,8 +46,10 @@ def changes_since(pages: Pages, since: Since, version: Version, marks: Marks) ->
     else:
         pairs = [*zip(since.files, readable, strict=True)]
         repo = version.owner, version.name
+        if since.found:
+            can_do = pages.macro("can_do.html", "can_do_changes")
+            parts.append(can_do(since.found, marks, has_note=False))
         parts += [
-            pages.macro("can_do.html", "can_do_changes")(since.found, marks, has_note=False),
             changes_table(since.text.rows, previous, number, marks, same),
             pages.macro("files.html", "file_changes")(pairs, previous, number, marks, repo=repo),
         ]

@@ -35,7 +35,7 @@ class Row(Struct, gc=False):
     """A row of a readable difference.
 
     A "gap" stands for ``left_out`` equal lines, which are ``folded`` unless they are too many, and
-    has the new number of the first; a "rest" for that many changed lines beyond ROWS_MAX. The
+    has the numbers of the first; a "rest" for that many changed lines beyond ROWS_MAX. The
     segment of an "away" or "arrived" row says that lines from this one on moved, and to or from
     which; ``left_out`` lines are away. Other rows are a line, with its number in the old and in the
     new text, from 1. ``segments``, joined, are the line with its line feed; ``is_unended``: it has
@@ -141,7 +141,7 @@ class _Lines(NamedTuple):
 def _rows(diff: LineDiff, budget: _Budget) -> Iterator[Row]:
     old = new = 0
     for group in diff.groups:
-        yield from _gap(diff.old[old : group[0][1]], new, budget)
+        yield from _gap(diff.old[old : group[0][1]], old, new, budget)
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
                 yield from _same(diff.old[i1:i2], i1, j1)
@@ -149,11 +149,11 @@ def _rows(diff: LineDiff, budget: _Budget) -> Iterator[Row]:
                 yield from _block_rows(diff, (i1, i2), (j1, j2), budget)
         _, _, old, _, new = group[-1]
     if diff.groups:
-        yield from _gap(diff.old[old:], new, budget)
+        yield from _gap(diff.old[old:], old, new, budget)
 
 
-def _gap(lines: list[str], new: int, budget: _Budget) -> Iterator[Row]:
-    """The row for equal lines after this number of new ones, if there are any."""
+def _gap(lines: list[str], old: int, new: int, budget: _Budget) -> Iterator[Row]:
+    """The row for equal lines after these numbers of others, if there are any."""
     if not lines:
         return
     folded = lines if len(lines) <= FOLDED_LINES_MAX else ()
@@ -161,7 +161,7 @@ def _gap(lines: list[str], new: int, budget: _Budget) -> Iterator[Row]:
     if chars > budget.folded_chars_left:
         folded, chars = (), 0
     budget.folded_chars_left -= chars
-    yield Row("gap", new_number=new + 1, left_out=len(lines), folded=folded)
+    yield Row("gap", old + 1, new + 1, left_out=len(lines), folded=folded)
 
 
 def _same(lines: list[str], old: int, new: int) -> Iterator[Row]:

@@ -136,7 +136,7 @@ def test_what_cannot_be_compared_is_reported(on_each_host, path, sentence):
     expect(page.locator("#from option:disabled")).to_have_count(int("withdrawn" in sentence))
     expect(page.locator("table.changes, #words")).to_have_count(0)
     page.get_by_label("From", exact=True).select_option("1.0.0")
-    page.get_by_label("to", exact=True).select_option("latest")
+    page.get_by_label("To", exact=True).select_option("latest")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator("h1")).to_contain_text(" 1.0.0 → ")
 
@@ -203,7 +203,7 @@ def test_without_scripts_the_service_compares(proxied_visits):
     page.get_by_role("link", name="Compare the latest version").click()
     expect(page.locator("h1")).to_have_text("Released 2.0.0 → 2.0.1")
     page.get_by_label("From", exact=True).select_option("stable")
-    page.get_by_label("to", exact=True).select_option("2.0.0")
+    page.get_by_label("To", exact=True).select_option("2.0.0")
     page.get_by_role("button", name="Compare").click()
     expect_compared(page, "1.1.0", "2.0.0")
     page.get_by_role("link", name="Swap").click()
@@ -233,7 +233,7 @@ def test_the_list_of_versions(visits):
     labels = [row.locator(".label").all_text_contents() for row in rows.all()]
     assert labels == [[], ["Label tested"], ["Label stable"], []]
     expect(page.get_by_label("From", exact=True)).to_have_value("2.0.0")
-    expect(page.get_by_label("to", exact=True)).to_have_value("2.0.1")
+    expect(page.get_by_label("To", exact=True)).to_have_value("2.0.1")
     expect(rows.nth(2)).to_contain_text("Now Be very kind to {{whom}}.")
     expect(rows.nth(2)).to_contain_text("316 bytes")
     expect(rows.nth(2)).not_to_contain_text("many")  # the owner, who published it

@@ -112,7 +112,8 @@ def test_unchanged_lines_open():
     assert f"<summary>{few.left_out} lines unchanged</summary>" in html
     assert '<ol class="changes" start="1"><li>1\n<li>2\n' in html
     rows = rows_of(f"a\nb\n{lines}old\n", f"a\n{lines}new\n")
-    assert '<ol class="changes" start="5"><li>4\n' in changes_table(rows, "1", "2", Marks())
+    html = changes_table(rows, "1", "2", Marks())
+    assert '<ol class="changes" start="5"><li data-old=6>4\n' in html
 
 
 def test_the_middle_of_a_long_line_is_left_out():

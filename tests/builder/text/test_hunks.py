@@ -189,11 +189,11 @@ def test_what_rows_look_like():
     new = old.replace("10\n", "ten\n").removesuffix("\n")
     rows = rows_of(old, new)
     assert [(row.kind, row.old_number, row.new_number, row.left_out) for row in rows] == [
-        ("gap", None, 1, 6),
+        ("gap", 1, 1, 6),
         ("same", 7, 7, 0), ("same", 8, 8, 0), ("same", 9, 9, 0),
         ("removed", 10, None, 0), ("added", None, 10, 0),
         ("same", 11, 11, 0), ("same", 12, 12, 0), ("same", 13, 13, 0),
-        ("gap", None, 14, 3),
+        ("gap", 14, 14, 3),
         ("same", 17, 17, 0), ("same", 18, 18, 0), ("same", 19, 19, 0),
         ("removed", 20, None, 0), ("added", None, 20, 0),
     ]  # fmt: skip

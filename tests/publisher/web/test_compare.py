@@ -62,7 +62,7 @@ def test_it_shows_what_changed(shared: Hub):
     assert "The released prompt 1.0.0 → 1.1.0 Now Be very kind to {{whom}}. From" in words
     assert (
         "1 line removed, 1 line added. Variables and parameters are as before. "
-        "Words +1 −1 Unified diff In one" in words
+        "Text +1 −1 Unified diff In one" in words
     )
     assert "Published by many Size 311 bytes, raw text of 1.0.0 316 bytes" in words
     assert "Versions 1.1.0 13 Feb 2025 Label stable 1.0.0 11 Feb 2025 All" in words
