@@ -37,6 +37,7 @@ from builder.text.hunks import counts
 from builder.text.interface import by_name, explain
 from builder.text.one_line import one_line
 from builder.text.pictures import is_picture
+from builder.text.readable import isolated
 from builder.text.sources import built_from
 
 TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
@@ -186,7 +187,7 @@ def line(text: str) -> str:
     return one_line(text, SHORTENED_CHARS)
 
 
-_FILTERS = [built_from, by_name, changes_table, counts, dated, day, explain, hashed, href]
+_FILTERS = [built_from, by_name, changes_table, counts, dated, day, explain, hashed, href, isolated]
 _FILTERS += [human_size, is_picture, line, linked, shortened, visible]
 
 # Noncharacters of Unicode, which filters of templates keep.

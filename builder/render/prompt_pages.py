@@ -26,6 +26,7 @@ from builder.render.skills import marketplace_name, plugin_name
 from builder.text.abilities import Findings
 from builder.text.code_snippets import python_snippet, script_snippet
 from builder.text.hidden_chars import Marks, visible
+from builder.text.readable import isolated
 from builder.text.summary import has_own_description
 from builder.text.values import as_text
 
@@ -125,7 +126,7 @@ def repo_page(
     return pages.fill_page(
         "repo.html",
         **_fields(repo, repo.latest_version, text, repo.updated_at),
-        about=about if has_own_description(repo.description, repo.body) else "",
+        about=isolated(about) if has_own_description(repo.description, repo.body) else "",
         summary=line(about),
         pulls=counted(repo.pulls, "pull") if repo.pulls else "",
         tags=pages.macro("macros.html", "tag_links")(repo.tags),

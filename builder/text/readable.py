@@ -12,7 +12,7 @@ no ``u`` has words of the author, except for the path of a file that a link lead
 import re
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 # A mark takes many times the bytes of a short heading or item. Beyond these, a text is shown as it
 # is.
@@ -85,6 +85,11 @@ def readable(text: str, headings: list[Heading], level: int = 2) -> Markup:
     return Markup(_Marking(headings, level).marked(str(text)))
 
 
+def isolated(text: str) -> Markup:
+    """HTML of a text without blocks, such as a description, with the dates in it isolated."""
+    return Markup(_Marking([], 1).isolated(str(escape(text))))
+
+
 class _Marking:
     """The marks of a text."""
 
@@ -101,9 +106,7 @@ class _Marking:
         # Most texts have no emphasis, and a text has many parts.
         self._has_emphasis = "*" in text or "`" in text or "[" in text
         parts = []
-        if _right_to_left.search(text):
-            text = _tag_or_date.sub(self._isolated, text)
-        text = f"\n\n{text}"
+        text = f"\n\n{self.isolated(text)}"
         end = item_end = 2
         while self._left > 0 and (found := _block.search(text, end - 1)):
             start = found.start() + 1
@@ -119,6 +122,9 @@ class _Marking:
                 parts.append(self._block(found))
         parts.append(self._inline(text[end:]))
         return "".join(parts)
+
+    def isolated(self, text: str) -> str:
+        return _tag_or_date.sub(self._isolated, text) if _right_to_left.search(text) else text
 
     def _isolated(self, found: re.Match[str]) -> str:
         if found[0].startswith("<") or self._left <= 0:

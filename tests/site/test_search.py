@@ -234,6 +234,7 @@ def test_labels_are_filters_in_the_words(request, host):
     expect(chosen).to_have_text(["label stable ×", "label tested ×"])
     chosen.first.click()
     expect(page).to_have_url(re.compile(r"\?q=released\+label%3Atested$"))
+    expect(chosen).to_have_count(1)
     chosen.click()
     expect(chosen).to_have_count(0)
     page.locator("#q").fill("production")
@@ -242,7 +243,7 @@ def test_labels_are_filters_in_the_words(request, host):
     expect(rows.locator(".path")).to_have_text("many/history")
     expect(rows.locator(".why")).to_have_count(1)
     page.locator("#q").fill("label:staging")
-    expect(page.locator("#heading")).to_have_text("1 prompt for “label:staging”")
+    expect(page.locator("#heading")).to_have_text("1 prompt")
     expect(rows.locator(".why")).to_have_count(0)
 
 
@@ -333,6 +334,34 @@ def test_nothing_is_found(visits):
     page.locator("#q").fill("sql")
     expect(page.locator("#found li").first).to_be_visible()
     expect(page.locator("#instead")).to_be_hidden()
+
+
+@pytest.mark.usefixtures("installed_tools")
+@pytest.mark.parametrize("host", ["visits", "static_visits"])
+def test_words_that_are_found_alone_are_offered(request, host):
+    page = request.getfixturevalue(host).open("/search?q=wcag+of+japanese+commit+zzyzx")
+    links = page.locator("#told a")
+    expect(links).to_have_text(["wcag", "japanese", "commit"])
+    links.nth(1).click()
+    expect(page).to_have_url(re.compile(r"/search(\.html)?\?q=japanese$"))
+    expect(page.locator("#found li").first).to_be_visible()
+
+
+def test_the_panel_says_that_nothing_is_found_and_waits_for_a_label(visits):
+    page = visits.open("/tags", viewport=PHONE)
+    panel, field = page.locator("#results"), page.locator("#q")
+    field.fill("zzyzx")
+    expect(page.get_by_role("option")).to_have_text(["No prompts for “zzyzx”"])
+    field.fill("label:")
+    expect(panel).to_be_hidden()
+    field.fill("review label:")
+    await_results(page, "review")
+    expect(panel).to_be_visible()
+    box = panel.bounding_box()
+    assert (box["x"], box["width"]) == (20, PHONE["width"] - 40)
+    # A long address is one line.
+    heights = [one.bounding_box()["height"] for one in page.locator("#results b + *").all()]
+    assert len(heights) > 1 and max(heights) == min(heights)
 
 
 def test_more_than_a_page(visits):

@@ -8,6 +8,8 @@ import { byId, element } from "./site.js";
 const LATE_MS = 400;
 const SUGGESTED = 3;
 const LIKENESS_MIN = 0.5;
+const WORDS_MAX = 5;
+const LETTERS_MIN = 3;
 // Without the service: texts read for a line, and the part of each.
 const TEXTS_READ = 10;
 const TEXT_BYTES_MAX = 16_384;
@@ -70,8 +72,10 @@ async function update() {
   const answer = await answerTo(q, filters);
   clearTimeout(late);
   if (!answer) return;
-  const { total, count, notes, failure, isFinal } = answer;
-  heading.textContent = count || "Search";
+  const { total, count, notes, failure, isFinal, label = "" } = answer;
+  const labels = label.split(",").map((name) => `label:${name}`);
+  const others = q.split(/\s+/).filter((word) => !labels.includes(word.normalize("NFKC").toLowerCase()));
+  heading.textContent = count.replace(q, () => others.join(" ")).replace(" for “”", "") || "Search";
   told.textContent = q ? notes : hint;
   found.replaceChildren();
   append(answer);
@@ -79,10 +83,22 @@ async function update() {
     more.textContent = "Try again";
     more.hidden = isFinal;
   }
-  showFilters(q, answer);
+  showFilters(q, others, answer);
   instead.hidden = total > 0 || Boolean(failure);
   tips.hidden = !q;
   if (!instead.hidden) showRows("/new.html");
+  if (!total && others.length > 1) setTimeout(() => offerWords(q, others), LATE_MS);
+}
+
+/** Links to words that find something alone. */
+async function offerWords(q, words) {
+  const links = [];
+  for (const word of words.filter(({ length }) => length >= LETTERS_MIN).slice(0, WORDS_MAX)) {
+    const { total, corrected } = await search(word, 1, { ...filters, page_size: 1 });
+    if (field.value.trim() !== q) return;
+    if (total && !corrected) links.push(", ", element("a", { href: addressOf(word, filters) }, word));
+  }
+  if (links.length) told.replaceChildren("Search for ", ...links.slice(1));
 }
 
 /** Adds rows to the list. Without the service, lines of texts follow later. */
@@ -127,14 +143,11 @@ async function showMore() {
 }
 
 /** Links that take a filter off or add one. Labels are words of the query. */
-function showFilters(q, { total, label = "", facets: { tags = [], labels = [], owners = [] } = {} }) {
+function showFilters(q, others, { total, label = "", facets: { tags = [], labels = [], owners = [] } = {} }) {
   const given = { ...filters, label };
   const namesOf = (key) => given[key]?.split(",").filter(Boolean) ?? [];
-  const worded = (names) => names.map((name) => `label:${name}`);
-  const others = q.split(/\s+/)
-    .filter((word) => !worded(namesOf("label")).includes(word.normalize("NFKC").toLowerCase()));
   const link = (text, key, names, className = "") => element("a", {
-    className, href: key === "label" ? addressOf([...others, ...worded(names)].join(" "), filters)
+    className, href: key === "label" ? addressOf([...others, ...names.map((name) => `label:${name}`)].join(" "), filters)
       : addressOf(q, { ...filters, [key]: names.join(",") }),
   }, text);
   chosen.replaceChildren(...Object.keys(given).flatMap((key) => namesOf(key).map((name, at, names) => (

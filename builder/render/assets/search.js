@@ -18,7 +18,7 @@ let asked = 0;
 let timer = 0;
 let selected = -1;
 let update = async () => {
-  const answer = await answerTo(field.value.trim());
+  const answer = await answerTo(field.value.trim().replace(/(^|\s)label:$/i, ""));
   if (answer) suggest(answer);
 };
 
@@ -83,30 +83,29 @@ function select(index) {
 }
 
 function close() {
-  suggest({ repos: [] });
+  suggest({ repos: [], q: "" });
 }
 
 /** Prompts, a tag and an owner that begin with the query, and the way to all results. */
-function suggest({ repos, matches, total, facets: { tags = [], owners = [] } = {} }) {
-  const q = field.value.trim();
+function suggest({ q, repos, matches, total, count, failure, facets: { tags = [], owners = [] } = {} }) {
   const begins = ({ name }) => name.startsWith(q.toLowerCase());
   const named = (kind, path, names) => names.filter(begins).slice(0, 1)
     .map(({ name }) => [`${root}${path}${name}`, element("b", {}, name), kind]);
   const options = repos.slice(0, SUGGESTIONS).map((repo, at) => {
     const { words, line, kind } = matches[at];
     return [
-      pageOf(repo), element("b", { dir: "auto" }, ...marked(repo.title, words)), `${kind} · ${repo.owner}/${repo.name}`,
+      pageOf(repo), element("b", { dir: "auto" }, ...marked(repo.title, words)), element("span", {}, `${kind} · ${repo.owner}/${repo.name}`),
       element("span", { className: "about", dir: "auto" }, ...marked(line ?? aboutOf(repo), words)),
     ];
   });
-  if (repos.length) {
-    const all = total > 1 ? `All ${total.toLocaleString("en")} results` : "1 result";
+  if (q) {
+    const all = total > 1 ? `All ${total.toLocaleString("en")} results` : failure ?? (total ? "1 result" : count);
     options.push(...named("tag", "/tags/", tags), ...named("owner", "/", owners), [field.form.action + addressOf(q), all]);
   }
   list.replaceChildren(...options.map(([href, ...parts], at) => element("li", { role: "presentation" }, element(
     "a", { className: "path", id: `result-${at}`, role: "option", ariaSelected: "false", href, tabIndex: -1 }, ...parts,
   ))));
-  list.hidden = !repos.length;
+  list.hidden = !q;
   field.ariaExpanded = !list.hidden;
   select(-1);
 }
@@ -125,7 +124,7 @@ export async function answerTo(q, filters = {}) {
     partly,
   ].filter(Boolean).join(" ");
   status.textContent = [count && `${count}.`, notes].filter(Boolean).join(" ");
-  return { ...answer, count, notes };
+  return { ...answer, q, count, notes };
 }
 
 /** A page of repos, with their total and the rest as in the API's `meta`; or none, and the `failure`. */
@@ -162,8 +161,8 @@ async function ask(q, page, filters) {
 }
 
 /** The part of the address after the path. */
-export function addressOf(q, { tag, owner } = {}) {
-  return `?${new URLSearchParams(Object.entries({ q, tag, owner }).filter(([, value]) => value))}`;
+export function addressOf(q, { tag, owner, page_size } = {}) {
+  return `?${new URLSearchParams(Object.entries({ q, tag, owner, page_size }).filter(([, value]) => value))}`;
 }
 
 export async function get(path, headers = {}) {

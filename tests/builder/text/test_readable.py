@@ -6,7 +6,7 @@ import pytest
 from markupsafe import Markup, escape
 
 from builder.text.prompts import mark_variables
-from builder.text.readable import HEADINGS_MAX, MARKS_MAX, Heading, readable
+from builder.text.readable import HEADINGS_MAX, MARKS_MAX, Heading, isolated, readable
 
 TEXT = """\
 # Title with <b> ##
@@ -89,6 +89,11 @@ def test_signs_are_apart_from_words(text, shown):
 )
 def test_a_date_keeps_its_order_in_a_text_from_right_to_left(text, shown):
     assert shown_of(text)[0] == shown
+
+
+def test_a_description_has_no_other_marks():
+    shown = '**في** &lt;<span dir="ltr">2026-12-01</span>&gt;'
+    assert isolated("**في** <2026-12-01>") == shown
 
 
 def test_the_path_of_a_file_is_a_sign_of_its_link():
