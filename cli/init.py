@@ -105,7 +105,7 @@ def init(
             "it. To add them, name one, like --package git+https://git.example.org/hub@COMMIT."
         )
     folder = "" if os.path.samefile(directory, os.curdir) else f"cd {shlex.quote(directory)}\n  "
-    say(f"Next:\n  {folder}hubctl serve")
+    say(f"Next:\n  {folder}hubctl owner invite {owner}  # a link to sign in\n  hubctl serve")
 
 
 @contextlib.contextmanager

@@ -124,7 +124,7 @@ class Pages:
         self._environment.globals["footer"] = Markup(self.render("footer.html").decode())
         self._environment.globals["headers"] = {
             name: Markup(self.render("header.html", section=name).decode())
-            for name in ("", "home", "prompts", "tags", "connect", "api", "account")
+            for name in ("", "home", "prompts", "tags", "connect", "api", "account", "sign-in")
         }
 
     def load(self) -> None:

@@ -81,6 +81,14 @@ class Owners:
         """True if an owner has this handle."""
         return self._value("created_at", handle) is not None
 
+    def has_people(self) -> bool:
+        """True if anyone can sign in: with a password or an identity, and not locked out."""
+        found = self._database.execute(
+            "SELECT 1 FROM (SELECT owner FROM password UNION ALL SELECT owner FROM identity) "
+            "AS one JOIN owner ON handle = one.owner WHERE locked_at IS NULL LIMIT 1"
+        )
+        return bool(found)
+
     def is_team(self, handle: str) -> bool:
         """True if this is a team, as which no one signs in."""
         return self._value("kind", handle) == "team"

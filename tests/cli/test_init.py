@@ -28,6 +28,7 @@ FILES = {
     ".gitlab-ci.yml",
 }  # fmt: skip
 
+STEPS = "  hubctl owner invite ann  # a link to sign in\n  hubctl serve\n"
 NAMED = ("--owner", "ann", "--package", "a-package")
 
 
@@ -41,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     done = init("my hub", *NAMED, cwd=folder)
     assert done.exit_code == 0, done.output
-    assert done.stderr.endswith("Next:\n  cd 'my hub'\n  hubctl serve\n")
+    assert done.stderr.endswith(f"Next:\n  cd 'my hub'\n{STEPS}")
     return folder / "my hub"
 
 
@@ -54,7 +55,8 @@ def test_a_hub(made: Path) -> None:
     assert (record.title, record.publisher) == ("Summarize a text", "ann")
     assert "{{text}}" in text
     assert hubctl("check", cwd=made / "content/ann").exit_code == 0
-    assert "hubctl publish ann/hello hello.md" in (made / "README.md").read_text()
+    readme = (made / "README.md").read_text()
+    assert "hubctl publish ann/hello hello.md" in readme and "hubctl owner invite ann" in readme
 
 
 def test_its_owner_can_have_tokens_at_once(made: Path, tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_nothing_is_overwritten_and_what_is_missing_is_added(made: Path, tmp_pat
     (tmp_path / "content/bob").mkdir(parents=True)
     (tmp_path / ".gitignore").symlink_to("nowhere")
     done = init(".", *NAMED, cwd=tmp_path)
-    assert done.exit_code == 0 and done.stderr.endswith("Next:\n  hubctl serve\n")
+    assert done.exit_code == 0 and done.stderr.endswith(f"Next:\n{STEPS}")
     assert "Kept README.md" in done.stderr and "Kept content" in done.stderr
     there = read_tree(tmp_path)
     ours = {file for file in there if not file.startswith("var/")}

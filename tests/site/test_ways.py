@@ -52,7 +52,7 @@ def test_through_lists_to_a_prompt_and_its_versions(start):
         ("/", "Hub"), ("/new/2", "Prompts"), (f"/{SQL_REVIEW}", "Prompts"),
         (f"/{SQL_REVIEW}/1.0.0", "Prompts"), ("/mara-okafor", "Prompts"), ("/tags", "Tags"),
         ("/tags/sql", "Tags"), ("/connect", "Connect"), ("/docs", "API"),
-        ("/account/login", "Account"), ("/search", None), ("/no-such-owner", None),
+        ("/account/login", "Sign in"), ("/search", None), ("/no-such-owner", None),
     ],
 )  # fmt: skip
 def test_the_header_marks_where_one_is(visits, path, current):

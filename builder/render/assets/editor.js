@@ -14,7 +14,7 @@ const LOOK_BYTES_MAX = 100_000;
 const SHOWN = ["warnings", "address", "reads", "differs", "next", "publish"];
 // Fields that a page adds to each form, and that are not the user's text.
 const OWN_FIELDS = [
-  "csrf_token", "nonce", "seal", "step", "proposed", "see", "action", "draft", "revision",
+  "csrf_token", "nonce", "seal", "step", "proposed", "see", "action", "draft", "revision", "told",
 ];
 const SENT = "hub-sent";
 // The user's choice of a text field in this browser: "plain" or "marked".

@@ -153,7 +153,7 @@ export function manageFiles(form, field, { flush, changed }) {
     rows.closest(".scroll").hidden = !rows.children.length;
     for (const row of rows.children) {
       const [was, data] = ["was", "data"].map((name) => fieldOf(row, name).value);
-      const state = data ? (was ? "changed" : "new") : pathOf(row) === was ? "kept" : "renamed";
+      const state = data ? (was ? "changed" : "new") : pathOf(row) === was ? "" : "renamed";
       row.querySelector(".file-state").textContent = state;
       for (const one of row.querySelectorAll("td > [aria-label]")) {
         one.ariaLabel = `${one.ariaLabel.split(":")[0]}: ${pathOf(row)}`;

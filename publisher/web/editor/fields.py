@@ -185,8 +185,12 @@ def _note(error: RequestError, fields: Mapping[str, Any], errors: Errors) -> Non
     for field, message in error.details:
         if field == "content" and field in errors:
             continue
-        sentence = f"{message[:1].upper()}{message[1:]}."
-        errors.setdefault(_form_field(field, fields), []).append(sentence)
+        errors.setdefault(_form_field(field, fields), []).append(sentence(message))
+
+
+def sentence(message: str) -> str:
+    """Returns the message of an error's detail as a sentence."""
+    return f"{message[:1].upper()}{message[1:]}."
 
 
 def _form_field(field: str, fields: Mapping[str, Any]) -> str:

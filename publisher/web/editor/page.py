@@ -117,6 +117,7 @@ def show_editor(
     return frame.render(
         "editor.html", status, **_shared(frame, page), **(_NOTHING | shown),
         drafts=page.drafts, is_refused=status >= HTTPStatus.BAD_REQUEST, field_name=_field_name,
+        told=request.form.get("told"),
         choices_of_owner=[] if page.repo else [(one, one) for one in frame.owners()],
         origin=origin_of(
             frame.service, page.owner, page.repo or shown.get("proposed", ""), page.latest
@@ -198,7 +199,7 @@ def _file_rows(page: Page, base_path: str) -> list[ShownFile]:
             size = None
         state = "changed" if is_known else "new"
         if not row.data:
-            state = "renamed" if row.was else "kept"
+            state = "renamed" if row.was else ""
         url = base_path + version_file(*at, row.source).url if is_known else ""
         shown.append(ShownFile(row, size, state, url))
     return shown

@@ -20,7 +20,7 @@ from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.readable import readable
 from builder.text.summary import is_data
 from builder.text.values import as_text
-from publisher.web.editor.fields import WritingError, to_draft
+from publisher.web.editor.fields import WritingError, sentence, to_draft
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
 from publisher.web.pages.difference import File, Side, compare_versions
@@ -120,7 +120,9 @@ def as_writing_error(error: RequestError, name: str) -> Exception:
     fields = (detail.field.partition("[")[0] for detail in error.details)
     usual = _USUAL_FIELDS[error.code]
     field = next((_FIELDS[field] for field in fields if field in _FIELDS), usual)
-    return WritingError({field: [str(error)]}, error.status)
+    # Without the field's name, which only callers of the API know.
+    sentences = [sentence(detail.message) for detail in error.details] or [str(error)]
+    return WritingError({field: sentences}, error.status)
 
 
 def _choices(base: Base, chosen: str, proposed: str) -> list[Choice]:

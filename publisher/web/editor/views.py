@@ -222,9 +222,11 @@ class _Editor:
                 return self._conflict(sent)
             if isinstance(error, RequestError) and error.status >= 500:
                 return self._again(sent, note=FAILED, detail=str(error), status=error.status)
+            is_look = action == "look"
+            if isinstance(error, RequestError) and not is_look:
+                return self._again(sent, note=str(error), status=error.status)
             errors = {"content": [str(error)]} if isinstance(error, RequestError) else error.errors
             # An unfinished text is not an error while the author writes.
-            is_look = action == "look"
             status = HTTPStatus.OK if is_look else error.status
             return self._again(sent, errors=errors, status=status, is_look=is_look)
 

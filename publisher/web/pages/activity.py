@@ -9,13 +9,41 @@ from flask import request
 from builder.model.errors import RequestError
 from publisher.accounts.events import TEXTS, Event, Events
 
+# The first match counts: a browser also names those for which it wants to be taken.
+_BROWSERS = (
+    ("Edge", r"Edg(?:e|A|iOS)?/"),
+    ("Opera", r"OPR/|Opera"),
+    ("Firefox", r"Firefox/|FxiOS/"),
+    ("Chrome", r"Chrom(?:e|ium)/|CriOS/"),
+    ("Safari", r"Safari/"),
+)
+_SYSTEMS = (
+    ("Windows", "Windows"),
+    ("Android", "Android"),
+    ("iOS", "iPhone|iPad"),
+    ("macOS", "Mac OS X"),
+    ("Linux", "Linux|X11"),
+)
+
 
 def tell(event: Event, issuer_names: Mapping[str, str]) -> str:
     """Returns the event as a sentence; ``issuer_names`` has the names of issuers, by URL."""
     note = event.note
     if event.kind in ("identity_added", "identity_removed"):
         note = issuer_names.get(note, note)
-    return TEXTS[event.kind].format(note=note or "an unknown browser")
+    if event.kind == "signed_in":
+        note = browser_name(note)
+    return TEXTS[event.kind].format(note=note)
+
+
+def browser_name(agent: str) -> str:
+    """Returns the name in a User-Agent, such as ``Firefox on Linux``; of other programs theirs."""
+    browser, system = (
+        next((name for name, pattern in names if re.search(pattern, agent)), "")
+        for names in (_BROWSERS, _SYSTEMS)
+    )
+    program = " ".join(agent.split()[:1]) or "an unknown browser"
+    return " on ".join(filter(None, (browser, system))) if browser else program
 
 
 EVENTS_SHOWN = 100

@@ -38,8 +38,10 @@ def profile(frame: Frame, person: str) -> Response:
     owner, root = frame.chosen(person, _WHAT).owner, frame.service.settings.content
     stored = read_profile(root, owner)
     form = ProfileForm(obj=stored) if stored else ProfileForm(name=owner)
+    accounts = frame.service.accounts
+    if accounts.is_team(owner):
+        form.bio.label.text = "About the team"
     if form.validate_on_submit():
-        accounts = frame.service.accounts
         joined_at = stored.joined_at if stored else format_time(accounts.created_at(owner))
         kind = "team" if accounts.is_team(owner) else UNSET
         given = (form.name.data, form.bio.data, form.url.data or "")

@@ -7,7 +7,7 @@ from wtforms.validators import InputRequired
 
 from builder.model.errors import RequestError
 from publisher.accounts.people.passwords import hash_new
-from publisher.web.pages.activity import read_activity
+from publisher.web.pages.activity import browser_name, read_activity
 from publisher.web.pages.frame import LOGIN, Frame, show_errors
 from publisher.web.pages.sign_in import NewPasswordForm, verify
 
@@ -107,5 +107,6 @@ def _show(frame: Frame, owner: str, form: NewPasswordForm, status: int) -> Respo
         sessions=frame.service.sessions.of(owner),
         this=session and session.id,
         issuer_names=issuer_names,
+        browser_name=browser_name,
         activity=read_activity(frame.service.events, owner, issuer_names),
     )

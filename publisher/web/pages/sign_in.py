@@ -83,7 +83,7 @@ def login(frame: Frame) -> Response:
         return frame.open_target(target)
     form = LoginForm()
     if not form.validate_on_submit():
-        return frame.render("login.html", form=form, target=target)
+        return _show_login(frame, form, target)
     # Handles have no capitals, but phones capitalise the first letter.
     handle, address = form.handle.data.strip().lower(), frame.address
     verified = verify(frame, handle, form.password.data, "Too many failed sign-ins")
@@ -91,11 +91,17 @@ def login(frame: Frame) -> Response:
         frame.service.attempts.succeeded(handle, address)
         return frame.open_target(target)
     form.password.errors = [WRONG]
-    response = frame.render("login.html", frame.status_of(form), form=form, target=target)
+    response = _show_login(frame, form, target)
     # Written after the answer: only known handles have a log, so the time of the answer would
     # reveal them.
     response.call_on_close(lambda: _note_failure(frame, handle, address))
     return response
+
+
+def _show_login(frame: Frame, form: LoginForm, target: str) -> Response:
+    has_people = frame.service.accounts.has_people()
+    status = frame.status_of(form)
+    return frame.render("login.html", status, form=form, target=target, has_people=has_people)
 
 
 def verify(frame: Frame, handle: str, password: str, reason: str) -> str | None:

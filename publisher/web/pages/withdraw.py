@@ -35,7 +35,11 @@ class WithdrawForm(FlaskForm):
         filters=[stripped],
         description=f"A version such as 1.2.0, or {WHOLE}: the whole prompt.",
     )
-    reason = SelectField("Reason", choices=[*_REASONS.items()])
+    reason = SelectField(
+        "Reason",
+        [DataRequired("Choose a reason.")],
+        choices=[("", "Choose…"), *_REASONS.items()],
+    )
     move_labels = StringField(
         "Move its labels to",
         filters=[stripped],

@@ -95,6 +95,17 @@ def test_a_script_looks_at_texts_that_are_not_finished(writer: Visitor) -> None:
     assert send(writer, "publish").path.endswith("/a-reply/published"), "one step after a look"
 
 
+def test_a_fault_of_the_text_is_told_once_at_its_field(writer: Visitor) -> None:
+    page = send(writer, "publish", title="A reply", content="---\ntags: [a, b\n---\nHi.")
+    fault = "The front matter cannot be read"
+    assert page.status == 422 and "Correct the text" in page.words
+    assert "Correct the request" not in page.words and "content:" not in page.words
+    told = page.html.count(fault)
+    page = send(writer, "look")
+    assert (told, page.html.count(fault)) == (2, 2), "the field, and what it sends on"
+    assert 'cannot be published yet.</strong></p>\n<p><a href="#content">' in page.html
+
+
 def test_previews_of_a_script_have_a_limit_of_their_own(writer: Visitor) -> None:
     fields = [*fields_of(writer, content="Hi."), ("action", "look")]
     statuses = [writer.post(NEW, fields).status for _ in range(PREVIEW_LIMIT)]
@@ -200,7 +211,7 @@ def test_the_preview_names_the_place_of_invalid_front_matter(writer: Visitor) ->
     [
         ({"name": "!?"}, 400, "Invalid prompt name"),
         ({"name": "index"}, 422, "plain web servers have a page"),
-        ({"content": " "}, 422, "Prompt: The prompt is empty"),
+        ({"content": " "}, 422, "The prompt is empty"),
         ({"content": "x" * (CONTENT_BYTES_MAX + 1)}, 413, "262,144 is the limit"),
         ({"tags": ["é!"]}, 422, "a-z, 0-9"),
         ({"more": "{"}, 422, "Other parameters: This is not valid JSON"),

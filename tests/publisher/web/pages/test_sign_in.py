@@ -153,6 +153,24 @@ def test_a_cookie_on_this_machine_needs_no_tls(make_hub: MakeHub, base_url: str,
     assert f"Path={path};" in cookie and "HttpOnly" in cookie and "SameSite=Lax" in cookie
 
 
+@pytest.mark.parametrize("sign_in", [SignIn(), SignIn(open_signup=True)])
+def test_where_no_one_can_sign_in_the_page_says_how_to_begin(
+    make_hub: MakeHub, sign_in: SignIn
+) -> None:
+    hub = make_hub("https://hub.example", sign_in=sign_in)
+    is_closed = not sign_in.open_signup
+
+    def is_said() -> bool:
+        page = hub.app.test_client().get("/account/login", base_url="https://hub.example").text
+        return "hubctl owner invite" in page
+
+    assert is_said() == is_closed
+    Passwords(hub.database).put("ann", PASSWORD)
+    assert not is_said()
+    lock(hub.database, "ann")
+    assert is_said() == is_closed
+
+
 def test_a_session_that_was_there_before_is_not_the_one_signed_in(people: People):
     """Fixation: who has put a cookie into a browser must not share what begins there."""
     member = people.member()

@@ -157,6 +157,7 @@ def test_what_a_writer_may_not_do_names_who_may(team: Team, path: str) -> None:
     page = team.bob.get(at)
     assert page.status == 403 and f"Ask a maintainer: {team.ann.handle}." in page.words
     assert team.ann.get(at).status == 200
+    assert ("About the team" in team.ann.page.words) == ("profile" in path)
     stranger = team.people.guest()
     page = stranger.get(at)
     assert page.status == 403 and "belongs to" in page.words and team.ann.handle not in page.words

@@ -51,6 +51,7 @@ def test_a_version_is_withdrawn_in_two_steps(people: People, owner: Visitor) -> 
     done = owner.submit("/confirm")
     message = "It is deleted and off the site. The label production names no version any more."
     assert f"{owner.handle}/story 1.0.1 is withdrawn. {message}" in done.words
+    assert "What readers see now" in done.words and "Review withdrawal" not in done.words
     assert alive(people, owner) == ["1.0.0"]
     assert read_labels(people.settings.content, owner.handle, "story").versions() == {}
     listing = content.list_versions(people.settings.content, owner.handle, "story").withdrawn
@@ -93,6 +94,7 @@ def test_a_whole_prompt_is_withdrawn(people: People, owner: Visitor) -> None:
         ({"move_labels": "9.9.9"}, "no version 9.9.9"),
         ({"move_labels": "1.0.1"}, "withdrawn with it"),
         ({"reason": "boredom"}, "Not a valid choice"),
+        ({"reason": ""}, "Choose a reason."),
     ],
 )
 def test_what_is_wrong_stands_at_its_field(
