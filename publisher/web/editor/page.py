@@ -114,14 +114,13 @@ def show_editor(
         described = fields["variables"]
         front["variables"] = ", ".join(one.name for one in described)
     unknown = {*found} - {one.name for one in described}
+    name = page.repo or shown.get("proposed", "")
     return frame.render(
         "editor.html", status, **_shared(frame, page), **(_NOTHING | shown),
         drafts=page.drafts, is_refused=status >= HTTPStatus.BAD_REQUEST, field_name=_field_name,
         told=request.form.get("told"),
         choices_of_owner=[] if page.repo else [(one, one) for one in frame.owners()],
-        origin=origin_of(
-            frame.service, page.owner, page.repo or shown.get("proposed", ""), page.latest
-        ),
+        origin=origin_of(frame.service, page.owner, name, page.latest),
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,
