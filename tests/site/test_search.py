@@ -240,6 +240,7 @@ def test_labels_are_filters_in_the_words(request, host):
     page.locator("#q").fill("production")
     page.locator("#facets a", has_text="staging").click()
     expect(page.locator("#q")).to_have_value("production label:staging")
+    expect(rows).to_have_count(1)
     expect(rows.locator(".path")).to_have_text("many/history")
     expect(rows.locator(".why")).to_have_count(1)
     page.locator("#q").fill("label:staging")
