@@ -19,7 +19,7 @@ from tests.site.catalogue import (
     TALK_TURNS,
 )  # fmt: skip
 from tests.site.test_prompt import clipboard, raw_text
-from tests.support.servers import Server
+from tests.support.servers import Server, wait_until
 
 
 def messages_of(hub: Server, repo: str) -> list[tuple[str, str]]:
@@ -34,6 +34,8 @@ def copied_message(page: Page, number: int) -> str:
     expect(button).to_have_accessible_name(re.compile(f"Copy message {number}|Copied"))
     button.click()
     expect(button).to_have_text("Copied")
+    # The button may say so still, of the copy before.
+    wait_until(lambda: clipboard(page), "the copied message")
     return clipboard(page)
 
 
