@@ -21,6 +21,7 @@ from multiprocessing.process import BaseProcess
 
 from builder import emit
 from builder.emit.history import Rendered, Task
+from builder.emit.repo import render_repo
 from builder.model.errors import Fault, Faults, OperatorError
 from builder.model.plural import counted
 from builder.model.settings import Settings
@@ -62,7 +63,7 @@ def _render(tasks: list[Task], settings: Settings, site: Site) -> Batch:
     rows, faults = [], Faults()
     for task in tasks:
         with faults:
-            rows.append(emit.repo.render_repo(task, settings, site))
+            rows.append(render_repo(task, settings, site))
     return rows, faults
 
 
