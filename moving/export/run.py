@@ -19,6 +19,7 @@ from builder.model import names
 from builder.model.errors import ContentError, OperatorError, explained
 from builder.model.names import Version
 from builder.model.records import VersionFile
+from builder.model.version_files import folders_of
 from builder.store import content
 from builder.store.locks import try_lock
 from builder.store.plain_files import read_file
@@ -120,6 +121,13 @@ def _record(
     )
 
 
+def _is_current(target: Path, data: bytes, executable: bool | None) -> bool:
+    if target.is_symlink() or not target.is_file() or target.stat().st_size != len(data):
+        return False
+    is_executable = bool(target.stat().st_mode & stat.S_IXUSR)
+    return executable in (None, is_executable) and read_file(str(target), len(data)) == data
+
+
 class _Task:
     """One run, and its results."""
 
@@ -177,14 +185,10 @@ class _Task:
         self._done.add(path)
         target = Path(self._folder, path)
         with explained("write", str(target), _AGAIN):
-            for parent in (Path(self._folder, one) for one in Path(path).parents):
-                if parent.is_symlink() and parent != Path(self._folder):
-                    raise OperatorError(f"{parent} is a link, which no export follows. Remove it.")
-            is_same = target.is_file() and not target.is_symlink()
-            is_same = is_same and target.stat().st_size == len(data)
-            is_same = is_same and read_file(str(target), len(data)) == data
-            mode = target.stat().st_mode & stat.S_IXUSR if is_same else 0
-            if is_same and executable in (None, bool(mode)):
+            for folder in (f"{self._folder}/{one}" for one in folders_of(path)):
+                if os.path.islink(folder):
+                    raise OperatorError(f"{folder} is a link, which no export follows. Remove it.")
+            if _is_current(target, data, executable):
                 return
             target.parent.mkdir(parents=True, exist_ok=True)
             self._put(target, data, executable=bool(executable))
