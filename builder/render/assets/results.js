@@ -20,6 +20,7 @@ const [found, heading, told, chosen, facets, more, instead, tips, suggested, whi
 const title = document.title;
 const hint = told?.textContent;
 let filters = {}; // the tags, with commas, and the owner in the address
+let offering = 0;
 
 function startResults() {
   more.addEventListener("click", showMore);
@@ -65,6 +66,7 @@ function onFilter(event) {
 }
 
 async function update() {
+  clearTimeout(offering);
   const q = field.value.trim();
   history.replaceState(null, "", q ? addressOf(q, filters) : location.pathname);
   document.title = q ? `${q} · ${title}` : title;
@@ -87,7 +89,7 @@ async function update() {
   instead.hidden = total > 0 || Boolean(failure);
   tips.hidden = !q;
   if (!instead.hidden) showRows("/new.html");
-  if (!total && others.length > 1) setTimeout(() => offerWords(q, others), LATE_MS);
+  if (!total && others.length > 1) offering = setTimeout(() => offerWords(q, others), LATE_MS);
 }
 
 /** Links to words that find something alone. */
