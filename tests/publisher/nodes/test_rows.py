@@ -1,12 +1,17 @@
 """Rows that the keys of the table refuse, even if the code forgets a check."""
 
+import uuid
+from pathlib import Path
+
 import pytest
 from msgspec import structs
 from psycopg.errors import UniqueViolation
 
+from builder.model.errors import OperatorError
 from publisher.accounts.shared_tables import COMMIT_CHANGES
 from publisher.nodes import rows
-from publisher.nodes.rows import VERSION, Change, File, Mark
+from publisher.nodes.copy import apply_row
+from publisher.nodes.rows import EVENT, PROFILE, VERSION, Change, File, Mark, Row
 from publisher.nodes.store import Shared
 from tests.publisher.nodes.conftest import Nodes
 
@@ -59,3 +64,25 @@ def test_a_group_commits_what_no_change_overtook(nodes: Nodes):
     )
     assert commit(one, change("1.0.1", 0), other, fine) == [2]
     assert nodes.execute("SELECT repo FROM change WHERE serial = 2") == [("bob/other",)]
+
+
+@pytest.mark.parametrize(
+    ("repo", "kind", "name", "message"),
+    [
+        ("ann/story", "poll", "1.0.0", "does not know, 'poll'. Upgrade"),
+        ("../story", VERSION, "1.0.0", "names '../story'"),
+        ("ann/..", VERSION, "1.0.0", "names 'ann/..'"),
+        ("..", PROFILE, "owner", "names '..'"),
+        ("", PROFILE, "owner", "names ''"),
+        ("ann/story", EVENT, "../../../x", "and '../../../x'"),
+        ("ann/story", EVENT, "", "and ''"),
+    ],
+)
+def test_a_row_that_this_release_does_not_know_writes_nothing(
+    tmp_path: Path, repo: str, kind: str, name: str, message: str
+):
+    root = tmp_path / "content"
+    root.mkdir()
+    with pytest.raises(OperatorError, match=message.replace(".", r"\.")):
+        apply_row(str(root), Row(7, uuid.uuid4(), "ann", repo, kind, name, b"{}", b"text"))
+    assert [*tmp_path.rglob("*")] == [root]
