@@ -364,9 +364,6 @@ def _document(root: str, element: str, urls: list[_Url]) -> bytes:
 
 # So many of the top prompts are looked through for examples.
 LOOKED_AT_MAX = 20
-# Longer answers are cut. A character has at most four bytes.
-ANSWER_CHARS = 240
-ANSWER_BYTES_READ = 4 * ANSWER_CHARS
 # The last letter of the block Latin Extended-B.
 LATIN_LAST = "\u024f"
 
@@ -379,9 +376,9 @@ def write_reference(settings: Settings, state: State, site: Site) -> None:
     )
     site.write_fixed("connect", page)
     answers = {
-        id: _shown(data)
+        id: api_page.shown(data)
         for id, file in examples.files().items()
-        if (data := site.read(file, ANSWER_BYTES_READ)) is not None
+        if (data := site.read(file, api_page.ANSWER_BYTES_READ)) is not None
     }
     shown_by = settings._replace(content="", out="", state="")
     site.write_fixed("api_page", _api_page(shown_by, examples, tuple(answers.items())))
@@ -396,11 +393,6 @@ def _api_page(
     return pages_of(settings).render(
         "docs.html", api=api, answers=dict(answers), example=examples.connect()
     )
-
-
-def _shown(data: bytes) -> str:
-    text = data.decode(errors="ignore")
-    return text if len(text) <= ANSWER_CHARS else text[:ANSWER_CHARS] + "…"
 
 
 def _is_in_other_letters(summary: RepoSummary) -> bool:

@@ -62,6 +62,32 @@ class Examples(NamedTuple):
         return found
 
 
+# So much of an answer is shown: of a text, of each text in JSON, of each record, and of each list.
+TEXT_CHARS, JSON_CHARS, FIELDS, ENTRIES = 240, 48, 8, 1
+# JSON that is longer is shown as a text.
+ANSWER_BYTES_READ = 65_536
+_ENVELOPE = b'{"data":'
+
+
+def shown(data: bytes) -> str:
+    """The beginning of an answer, JSON indented; "…" stands for what is left out."""
+    if data.startswith(_ENVELOPE) and len(data) < ANSWER_BYTES_READ:
+        text = json.dumps(_begun(json.loads(data)), ensure_ascii=False, indent=2)
+        return text.replace('"…": "…"', "…").replace('"…"', "…")
+    text = data.decode(errors="ignore")
+    return text if len(text) <= TEXT_CHARS else text[:TEXT_CHARS] + "…"
+
+
+def _begun(value: Any) -> Any:
+    if isinstance(value, list):
+        return [*map(_begun, value[:ENTRIES]), *["…"] * (len(value) > ENTRIES)]
+    if isinstance(value, dict):
+        fields = {key: _begun(one) for key, one in [*value.items()][:FIELDS]}
+        return fields | {"…": "…"} if len(value) > FIELDS else fields
+    is_long = isinstance(value, str) and len(value) > JSON_CHARS
+    return value[:JSON_CHARS] + "…" if is_long else value
+
+
 # The text for each rule of a JSON schema. Other keywords are shown elsewhere or left out.
 _RULES = {
     "minimum": "at least {}",

@@ -179,7 +179,7 @@ function row(repo, match) {
     element("h3", { dir: "auto" }, element("a", { href: pageOf(repo) }, ...marked(name, match.words))),
     element("p", { className: "path" }, element("a", { href: `${root}/${owner}` }, ...marked(owner, words)), "/", ...marked(repo.name, words)),
     why(repo, match),
-    match.without?.length ? element("p", { className: "meta" }, `Without: ${match.without.join(", ")}`) : "",
+    match.without?.length ? element("small", {}, `Without: ${match.without.join(", ")}`) : "",
     element(
       "p", { className: "end" }, element("code", {}, repo.latest_version), at ? element("time", { dateTime: at }, day(at)) : "",
       pulls ? element("span", {}, `${pulls.toLocaleString("en")} pull${pulls === 1 ? "" : "s"}`) : "",
@@ -200,13 +200,12 @@ function linkTo(repo, line) {
 function why(repo, { in: places, words, line, labels = [] }) {
   const tags = places.includes("title") ? [] : repo.tags.filter((tag) => marked(tag, words).length > 1);
   const text = line ?? (places[0] === "text" ? "Found in the text." : "");
-  const [kind, told] = Object.entries({ text, tag: tags.join(", "), label: labels.join(", ") }).find(([, one]) => one)
+  const [kind, told] = Object.entries({ "": text, tag: tags.join(", "), label: labels.join(", ") }).find(([, one]) => one)
     ?? ["", aboutOf(repo)];
   const reason = marked(told, words);
-  if (!kind) return element("p", { className: "about", dir: "auto" }, ...reason);
   return element(
-    "dl", { className: "why" }, element("dt", {}, kind),
-    element("dd", { dir: "auto" }, ...(line ? [element("a", { href: linkTo(repo, line) }, ...reason)] : reason)),
+    "p", { className: text || kind ? "why" : "about", dir: "auto" }, kind && element("small", {}, `${kind} `),
+    ...(line ? [element("a", { href: linkTo(repo, line) }, ...reason)] : reason),
   );
 }
 

@@ -1,5 +1,5 @@
-// On every page: search as you type, with suggestions below the field; on /search, the whole list (results.js).
-// If the host's answer shows that it ignored the query, catalogue.js searches the catalogue.
+// On every page: search as you type, with suggestions below the field; on /search, see results.js.
+// If the host ignores the query, catalogue.js searches the catalogue.
 
 import { byId, element } from "./site.js";
 
@@ -40,7 +40,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-/** Has another function show the results of what is typed. */
+/** Has another function show the results. */
 export function showBy(other) {
   update = other;
 }
@@ -181,19 +181,15 @@ async function fetchCatalogue() {
   return Catalogue.read(answer.body);
 }
 
-/** A text, with these words marked: whole words, except in scripts without spaces. */
+/** A text with these words marked: whole words, except in scripts without spaces. Dates are isolated. */
 export function marked(text, words) {
   const patterns = [...words].sort((one, other) => other.length - one.length).map((word) => {
     const pattern = word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
     return /\p{Lo}/u.test(word) ? pattern : `(?<![\\p{L}\\p{N}])${pattern}(?![\\p{L}\\p{N}])`;
   });
-  const parts = [];
-  let end = 0;
-  for (const { 0: word, index } of text.matchAll(new RegExp(patterns.join("|") || "(?!)", "gu"))) {
-    parts.push(text.slice(end, index), element("mark", {}, word));
-    end = index + word.length;
-  }
-  return [...parts, text.slice(end)];
+  if (/\p{sc=Arab}|\p{sc=Hebr}/u.test(text)) text = text.replace(/(?<![\w-])\d+(?:-\d+)+\b/g, "\u2066$&\u2069");
+  return text.split(new RegExp(`(${patterns.join("|") || "(?!)"})`, "u"))
+    .map((part, at) => (at % 2 ? element("mark", {}, part) : part));
 }
 
 /** A generated description is the beginning of the text, which says little for JSON or markup. */

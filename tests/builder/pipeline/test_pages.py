@@ -141,8 +141,9 @@ def test_lists_say_how_they_are_sorted_and_top_ones_show_pulls_where_there_are_s
         counter.add(FIRST_DAY, b"client", "ann/story")
     after = [build_files(small)[file].decode() for file in files]
     for pages, order, name in (
-        (before, "last updated first", "rows"), (after, "most pulled first", "rows top"),
-    ):  # fmt: skip
+        (before, "none pulled yet, so last updated first", "rows"),
+        (after, "most pulled first", "rows top"),
+    ):
         home, top, new = pages
         assert order in top and f'<ol class="{name}" start' in top
         assert "newest first" in new and '<ol class="rows new" start' in new
@@ -171,7 +172,7 @@ def test_the_margin_of_an_owner_s_page_has_the_facts(empty):
     text = build_files(empty)["ann.html"].decode()
     margin = text[text.index("<aside") : text.index("</aside>")]
     facts = re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", margin)
-    assert [term for term, _ in facts] == ["Prompts", "Joined", "Website"]
+    assert [term for term, _ in facts] == ["Prompts", "Joined", "Website", "Follow"]
     assert facts[0][1] == "1" and "2025-01-01" in facts[1][1]
     assert 'href="https://ann.example/a?b">ann.example/a?b</a>' in facts[2][1]
 

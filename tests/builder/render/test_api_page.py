@@ -16,7 +16,7 @@ from builder.model.routes import QUERY_CHARS_MAX
 from builder.model.service_urls import TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render import openapi
-from builder.render.api_page import ApiPage, Examples, Kind, describe
+from builder.render.api_page import ANSWER_BYTES_READ, ApiPage, Examples, Kind, describe, shown
 from publisher.accounts.database import Database
 from publisher.accounts.token import Grant
 from publisher.accounts.tokens import Accounts
@@ -116,18 +116,36 @@ def html(empty: Settings) -> str:
 
 
 def test_the_page_shows_it(html, page):
-    contents = re.findall(r'<a href="#endpoint-(\w+)"><code><b>(\w+)</b> (\S+)</code>', html)
-    assert contents == [
-        (one.id, one.method, one.url.removeprefix("/api/v1").replace("/", "<wbr>/"))
-        for one in chain(*page.groups.values())
-    ]
+    titles = [(one.summary, f"{one.method} {one.url}") for one in chain(*page.groups.values())]
+    assert re.findall("<summary><h3>(.*?)</h3> <code>(.*?)</code>", unescape(html)) == titles
     for operation in page.operations:
-        assert f'<b class="verb">{operation.method}</b> {operation.url}</code>' in html
+        assert f'<div id="endpoint-{operation.id}"' in html
     for code in STATUS:
         assert f"<code>{code}</code>" in html
     # Code between backticks is marked up, none is left over.
     assert "`" not in html
     assert "<code>hub_</code> and 38 letters" in html
+
+
+@pytest.mark.parametrize(
+    ("answer", "beginning"),
+    [
+        ("Say hi.\n", "Say hi.\n"),
+        ("x" * 241, "x" * 240 + "…"),
+        ('{"data":[{"name":"a","count":1},{"name":"b","count":2}],"meta":{}}',
+         '{"data":[{"name":"a","count":1},…],"meta":{}}'),
+        ('{"data":{"a":"' + "é" * 49 + '","b":[]}}', '{"data":{"a":"' + "é" * 48 + '…","b":[]}}'),
+        (json.dumps({"data": {str(n): n for n in range(9)}}),
+         '{"data":{' + "".join(f'"{n}":{n},' for n in range(8)) + "…}}"),
+        ('{"prompt":"no envelope"}', '{"prompt":"no envelope"}'),
+        ('{"data":' + " " * ANSWER_BYTES_READ, '{"data":' + " " * 232 + "…"),
+    ],
+)  # fmt: skip
+def test_an_answer_is_shown_by_its_beginning_and_json_is_indented(answer, beginning):
+    text = shown(answer.encode())
+    is_indented = text.startswith('{\n  "data"')
+    assert is_indented == (answer.startswith('{"data"') and len(answer) < ANSWER_BYTES_READ)
+    assert (re.sub(r"\n *|(?<=:) ", "", text) if is_indented else text) == beginning
 
 
 def printed(page: str) -> list[str]:
@@ -183,7 +201,7 @@ def test_each_printed_command_works_and_gives_the_answer_beside(tmp_path, hub):
     commands = printed(docs)
     assert len(commands) > 25 and not any("ada/" in one or "NAME" in one for one in commands)
     answers = re.findall(
-        r'<pre class="snippet">\n?([^<]*)</pre>\s*<pre class="code told">\n(.*?)</pre>',
+        r'<pre class="snippet">\n?([^<]*)</pre>\s*<pre class="told">\n(.*?)</pre>',
         docs,
         re.DOTALL,
     )
@@ -191,8 +209,7 @@ def test_each_printed_command_works_and_gives_the_answer_beside(tmp_path, hub):
     anns = token(hub, "ann")
     for command, answer in answers:
         given = run(unescape(command), anns, tmp_path)
-        shown = unescape(answer).removesuffix("…").strip()
-        assert given.strip().startswith(shown), command
+        assert shown(given.encode()).strip() == unescape(answer).strip(), command
     for command in commands:
         if "$ID_TOKEN" not in command:  # a CI job has it
             run(command, anns, tmp_path)
