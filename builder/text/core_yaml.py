@@ -36,6 +36,8 @@ _TAG = "tag:yaml.org,2002:"
 # An escaped half of a surrogate pair. `json.dumps` writes characters beyond U+FFFF as such pairs,
 # which libyaml refuses.
 _half_of_pair = re.compile(r"\\u[dD][89a-fA-F]")
+# YAML ends lines at more characters than \\n, and PyYAML's errors count these lines.
+_line_end = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 # A line that begins with a key, and what follows its colon instead of a space; no address.
 _unspaced = re.compile(r"[ ]*(?:- )?[\w.$-]+:(?!//)([^ \t\r])")
 _spaced = re.compile(r"[ ]*(?:- )?[^:#]+:(?:[ \t\r]|$)")
@@ -80,7 +82,7 @@ def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
     try:
         value = reader.read()
     except yaml.MarkedYAMLError as error:
-        raise _error(*_cause(error, text.split("\n"))) from None
+        raise _error(*_cause(error, _line_end.split(text))) from None
     repeated = some_of(reader.repeated, MESSAGES_MAX)
     return value, [f"Repeated keys; the last one counts: {repeated}."] if repeated else []
 
@@ -92,7 +94,7 @@ def _cause(error: yaml.MarkedYAMLError, lines: list[str]) -> tuple[str, int, int
     problem = error.problem or ""
     mark = error.problem_mark or error.context_mark
     begin = error.context_mark or mark
-    # YAML ends lines at more characters than \n.
+    # The end of the text can be marked a line later.
     here = "".join(lines[mark.line : mark.line + 1])
     entry = _spaced.match(here)
     if problem.startswith("mapping values are not allowed"):

@@ -126,6 +126,7 @@ def test_the_body_is_found_again_by_the_bytes_of_the_front_matter(front, rest):
 
 @given(st.text(alphabet="-: \r\na[]{}&*!|>'\"#,%@`?~0.é\ufeff\x85\u2028") | st.text())
 @example("a: !!bool maybe")
+@example("\n0\x85\x850:\n")
 def test_front_matter_never_raises_and_gives_what_json_holds(text):
     for whole in (text, f"---\n{text}\n---\n{text}"):
         front, body, warnings, _ = parse_document(whole)
