@@ -36,7 +36,7 @@ _TAG = "tag:yaml.org,2002:"
 # An escaped half of a surrogate pair. `json.dumps` writes characters beyond U+FFFF as such pairs,
 # which libyaml refuses.
 _half_of_pair = re.compile(r"\\u[dD][89a-fA-F]")
-# YAML ends lines at more characters than \\n, and PyYAML's errors count these lines.
+# YAML ends lines at more characters than \n, and PyYAML's errors count these lines.
 _line_end = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 # A line that begins with a key, and what follows its colon instead of a space; no address.
 _unspaced = re.compile(r"[ ]*(?:- )?[\w.$-]+:(?!//)([^ \t\r])")
