@@ -5,13 +5,10 @@ constants, a float that is exact up to 2²⁴.
 """
 
 import os
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
-from functools import reduce
+from collections.abc import Iterable, Iterator
 from heapq import merge
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
-from string import ascii_lowercase, digits
 
 from tantivy import DocAddress, Document, FieldType, Index, Occur, Query, Schema, SchemaBuilder
 
@@ -39,9 +36,8 @@ from builder.search.plan import (
 HEAP_BYTES = 50_000_000
 # Hits beyond a page that are searched for ties.
 TIES = 1_000
-# The characters of ids, in order, after a space for the end. HEAD_CHARS of them fit one number.
-ID_CHARS = f" -/{digits}{ascii_lowercase}"
-HEAD_CHARS = 12
+# The first characters of an id that fit one number.
+HEAD_CHARS = 8
 # The first letter and the first two letters of each word have a field of their own, because so many
 # words begin with them.
 START_CHARS_MAX = 2
@@ -51,7 +47,6 @@ SEGMENT_NAMES_MAX = 1_000_000
 # A word that every repo has.
 EVERY = "_"
 
-_DIGITS = str.maketrans({char: chr(digit) for digit, char in enumerate(ID_CHARS)})
 _MUST, _SHOULD = Occur.Must, Occur.Should
 
 EVERYWHERE = RepoFilter()
@@ -129,8 +124,7 @@ def _fields(entry: Entry) -> dict[str, str | int | list[str]]:
 
 def _head(repo_id: str) -> int:
     """The beginning of an id, as a number in the order of ids."""
-    chars = repo_id[:HEAD_CHARS].ljust(HEAD_CHARS).translate(_DIGITS)
-    return reduce(lambda number, char: number * len(ID_CHARS) + ord(char), chars, 0)
+    return int.from_bytes(repo_id[:HEAD_CHARS].ljust(HEAD_CHARS, "\0").encode())
 
 
 def state(folder: str) -> object:
@@ -182,7 +176,8 @@ class TantivyReader:
         # Further hits may have the same score and lower ids.
         if len(hits) == end + TIES and hits[-1][0] == hits[end - 1][0]:
             hits = self._with_all_ties(hits, query, end, sort)
-        return Hits(self._page(hits, start, end), result.count)
+        ids = chain.from_iterable(self._by_id(ties) for _, ties in groupby(hits, itemgetter(0)))
+        return Hits([*islice(ids, start, end)], result.count)
 
     def _with_all_ties(
         self, hits: list[Hit], query: Query, end: int, sort: str | None
@@ -191,66 +186,21 @@ class TantivyReader:
         may come before ``end``: those whose heads are among the lowest.
         """
         score = hits[-1][0]
-        before, _ = _span(hits, score)
-        missing = end - before
-        addresses = [address for _, address in hits[before:]]
-        heads = sorted(self._searcher.fast_field_values("head", addresses))
-        # ``hits`` has the lowest ids of the last hit's segment and of the segments before it.
-        # First, all segments are assumed to have equally many of the lowest ids. If that finds too
-        # few hits or too many, the second pass assumes nothing.
-        share = missing * (hits[-1][1].segment_ord + 1) // self._searcher.num_segments
-        for known, limit in ((min(missing, share + TIES), 2 * end + TIES), (missing, self.size())):
-            low = Query.range_query(
-                SCHEMA, "head", FieldType.Unsigned, upper_bound=heads[known - 1]
-            )
-            found = self._searcher.search(
-                _within([query, low]), limit, count=False, order_by_field=sort
-            ).hits
-            first, last = _span(found, score)
-            if last - first >= missing and last < limit:
-                break
-        return hits[:before] + found[first:last]
+        better = [hit for hit in hits if hit[0] > score]
+        addresses = [address for _, address in hits[len(better) :]]
+        highest = sorted(self._searcher.fast_field_values("head", addresses))[end - len(better) - 1]
+        low = Query.range_query(SCHEMA, "head", FieldType.Unsigned, upper_bound=highest)
+        found = self._searcher.search(
+            _within([query, low]), self.size(), count=False, order_by_field=sort
+        )
+        return better + [hit for hit in found.hits if hit[0] == score]
 
-    def _page(self, hits: list[Hit], start: int, end: int) -> list[str]:
-        """The ids from ``start`` to ``end``, by score and id."""
-        ids: list[str] = []
-        end = min(end, len(hits))
-        while start < end:
-            first, last = _span(hits, hits[start][0])
-            ids += self._by_id(hits[first:last], start - first, min(end, last) - first)
-            start = last
-        return ids
-
-    def _by_id(self, ties: list[Hit], start: int, end: int) -> list[str]:
-        """The ids from ``start`` to ``end``, by id. Each segment's hits are already in this order,
-        so few ids are read.
+    def _by_id(self, ties: Iterable[Hit]) -> Iterator[str]:
+        """The ids of hits with equal scores, in order. Those of each segment are in order already,
+        so few ids are read before the first.
         """
-        runs = [
-            [address for _, address in ties[slice(*_span_of_segment(ties, segment))]]
-            for segment in range(self._searcher.num_segments)
-        ]
-        runs = [run for run in runs if run]
-        offsets = self._skip(runs, start)
-        left = (map(self._id, run[at:]) for run, at in zip(runs, offsets, strict=True))
-        return [*islice(merge(*left), end - start)]
-
-    def _skip(self, runs: list[list[DocAddress]], count: int) -> list[int]:
-        """The number of ids that each run has among the ``count`` lowest ids of all runs."""
-        offsets = [0] * len(runs)
-        while count:
-            # The step to the lowest id is within the count, because all ids of the step but the
-            # last are lower.
-            step = max(1, count // len(runs))
-            steps = [
-                (self._id(run[min(at + step, len(run)) - 1]), number)
-                for number, (run, at) in enumerate(zip(runs, offsets, strict=True))
-                if at < len(run)
-            ]
-            _, lowest = min(steps)
-            taken = min(step, len(runs[lowest]) - offsets[lowest])
-            offsets[lowest] += taken
-            count -= taken
-        return offsets
+        segments = groupby(ties, key=lambda hit: hit[1].segment_ord)
+        return merge(*(map(self._id, [address for _, address in run]) for _, run in segments))
 
     def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
         wanted = {"size": COUNTED_MAX + 1, "segment_size": SEGMENT_NAMES_MAX}
@@ -279,24 +229,6 @@ class TantivyReader:
 
     def _count(self, query: Query) -> int:
         return self._searcher.search(query, 1).count
-
-
-def _span(hits: list[Hit], score: float) -> tuple[int, int]:
-    """The start and end of the hits with this score."""
-
-    def place(hit: Hit) -> float:
-        return -hit[0]
-
-    return bisect_left(hits, -score, key=place), bisect_right(hits, -score, key=place)
-
-
-def _span_of_segment(ties: list[Hit], segment: int) -> tuple[int, int]:
-    """The start and end of a segment's hits among those of one score."""
-
-    def place(hit: Hit) -> int:
-        return hit[1].segment_ord
-
-    return bisect_left(ties, segment, key=place), bisect_right(ties, segment, key=place)
 
 
 def _term(name: str, word: str) -> Query:
@@ -340,23 +272,8 @@ def _found(plan: QueryPlan) -> Query:
     """The matching repos; a target is repeated according to its weight."""
     if not plan.targets:
         return Query.empty_query() if plan.needed else Query.all_query()
-    weighty = [target for target in plan.targets if target.weight]
-    weights, needed = _lightest([target.weight for target in weighty], plan.needed)
-    pairs = zip(weighty, weights, strict=True)
-    return _any([query for one, weight in pairs for query in [_holding(one)] * weight], needed)
-
-
-def _lightest(weights: list[int], needed: int) -> tuple[list[int], int]:
-    """Smaller weights with which the same sets of targets reach the needed weight."""
-    for most in range(1, max(weights)):
-        lighter = [round(weight * most / max(weights)) for weight in weights]
-        sums = [(0, 0)]
-        for pair in zip(weights, lighter, strict=True):
-            sums += [(one + pair[0], other + pair[1]) for one, other in sums]
-        enough = min(other for one, other in sums if one >= needed)
-        if all(other < enough for one, other in sums if one < needed):
-            return lighter, enough
-    return weights, needed
+    held = (query for one in plan.targets for query in [_holding(one)] * one.weight)
+    return _any([*held], plan.needed)
 
 
 def _scored(plan: QueryPlan, scope: RepoFilter) -> Query:
