@@ -40,7 +40,7 @@ from builder.search.engine import engine_named
 from builder.search.entries import entry_of
 from builder.search.index import index_folder
 from builder.search.language import STOP_STEMS
-from builder.search.plan import RepoFilter, make_plan
+from builder.search.plan import RepoFilter, make_plan, query_words
 from builder.search.queries import REACHED_MAX, ListQuery, Queries
 from builder.search.rules import search_rules
 from builder.store import content
@@ -299,7 +299,7 @@ def texts(settings: Settings, state: State) -> Iterator[tuple[CatalogueLine, str
 
 def ask_full_text(database: sqlite3.Connection, query: ListQuery) -> None:
     """The 50 best by BM25, and the number of matches; of any word, the last one as a prefix."""
-    parts = [f'"{word.surface}"' for word in words.query_words(query.q)]
+    parts = [f'"{word.surface}"' for word in query_words(query.q)]
     match = " OR ".join([*parts[:-1], f"{parts[-1]}*"])
     database.execute(
         "SELECT id FROM page WHERE page MATCH ? ORDER BY bm25(page) LIMIT 50 OFFSET ?",

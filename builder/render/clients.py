@@ -15,6 +15,7 @@ from builder.render.colours import read_asset
 # links.
 _CLIENTS = os.path.join(os.path.dirname(__file__), "client")
 SHELL_CLIENT = os.path.join(_CLIENTS, "hub")
+_PLAN = os.path.join(os.path.dirname(__file__), "..", "search", "plan.py")
 
 
 def shell_client(base_url: str, rules: str) -> tuple[bytes, bytes]:
@@ -28,7 +29,9 @@ def shell_client(base_url: str, rules: str) -> tuple[bytes, bytes]:
 
 def search_program(rules: str) -> bytes:
     """The Python program with which the shell client searches a catalogue."""
-    return _read("search.py").replace(b'r"""{}"""', f'r"""{rules}"""'.encode())
+    program = _read("search.py").replace(b'r"""{}"""', f'r"""{rules}"""'.encode())
+    _, shared = read_asset(_PLAN).split(b"# The build puts what follows into the shell client.\n")
+    return program.replace(b"# The build puts the plan here.\n", shared.strip() + b"\n")
 
 
 def python_client(base_url: str) -> bytes:

@@ -12,6 +12,9 @@ longer word that begins with the last word of the query counts half in a title, 
 A query that is the whole title or name finds that repo first. Beside words that repos have, a
 corrected word finds nothing by itself. Numbers are integers, so sums are exact, and scores tie in
 every engine or in none. Ties are broken by owner/name.
+
+The build puts the second part of this module into the shell client, which searches the lines of a
+catalogue by it. So that part keeps to Python 3.7 and to names that the client has, too.
 """
 
 import math
@@ -19,12 +22,48 @@ import re
 from string import ascii_lowercase
 from typing import NamedTuple, Protocol
 
-from builder.model.errors import RequestError
 from builder.model.names import LABEL_PATTERN
-from builder.model.search_records import Correction
 from builder.search.language import FREQUENT_STEMS, SPOKEN, STOP_STEMS, SYNONYMS
-from builder.text import words
-from builder.text.words import Word, whole_of
+from builder.text.words import QUERY_WORDS_MAX, Word, folded, is_unspaced, whole_of, words
+
+# In a folded query, a part between spaces that asks for a label.
+LABELLED = rf"(?<![^\t\n\r ])label:({LABEL_PATTERN})(?![^\t\n\r ])"
+
+_spoken, _labelled = re.compile(SPOKEN), re.compile(LABELLED)
+
+
+class RepoFilter(NamedTuple):
+    """The searched repos: with all of these tags and labels, of an owner (None: of any)."""
+
+    tags: tuple[str, ...] = ()
+    owner: str | None = None
+    labels: tuple[str, ...] = ()
+
+    def terms(self) -> list[tuple[str, str]]:
+        """The field and the word of each condition."""
+        owners = () if self.owner is None else (self.owner,)
+        given = {"tag": self.tags, "label": self.labels, "owner": owners}
+        return [(field, word) for field, some in given.items() for word in some]
+
+
+class Vocabulary(Protocol):
+    """The questions of a plan to an index."""
+
+    def size(self) -> int:
+        """The number of repos."""
+
+    def holders(self, target: "Target") -> int:
+        """The number of repos with a target."""
+
+    def having(self, targets: "list[Target]", among: list[str]) -> list[set[str]]:
+        """For each target, the ids of those of these repos that have it."""
+
+    def words_beginning(self, prefix: str, limit: int) -> list[str]:
+        """The words with this prefix, as written, in order; may include words of removed repos."""
+
+
+# The build puts what follows into the shell client.
+
 
 RARITY_STEPS = 4
 FREQUENT_SHARE = 0.3
@@ -59,11 +98,6 @@ ONE_EDIT_LETTERS_MAX = 7
 # have less than half of a query's weight.
 KNOWN_TIMES = CORRECTED_MAX + 1
 
-# In a folded query, a part between spaces that asks for a label.
-LABELLED = rf"(?<![^\t\n\r ])label:({LABEL_PATTERN})(?![^\t\n\r ])"
-
-_spoken, _labelled = re.compile(SPOKEN), re.compile(LABELLED)
-
 
 class Target(NamedTuple):
     """A searched word. ``stems``: its own, then those of synonyms. ``prefix``: the beginning of
@@ -86,6 +120,7 @@ class Target(NamedTuple):
 
 class QueryPlan(NamedTuple):
     """``needed``: the weight that a repo must have. ``whole``: the query as one word.
+    ``corrected``: words that no repo has, each with the one that is searched for instead.
     ``unknown``: the significant words of the query that no repo has, nor a corrected one.
     The plan of a text without words has no targets and needs none, so it finds every repo.
     """
@@ -93,59 +128,41 @@ class QueryPlan(NamedTuple):
     targets: tuple[Target, ...]
     needed: int
     whole: str
-    corrected: list[Correction]
+    corrected: list[tuple[str, str]]
     unknown: list[str]
 
 
-class RepoFilter(NamedTuple):
-    """The searched repos: with all of these tags and labels, of an owner (None: of any)."""
-
-    tags: tuple[str, ...] = ()
-    owner: str | None = None
-    labels: tuple[str, ...] = ()
-
-    def terms(self) -> list[tuple[str, str]]:
-        """The field and the word of each condition."""
-        owners = () if self.owner is None else (self.owner,)
-        given = {"tag": self.tags, "label": self.labels, "owner": owners}
-        return [(field, word) for field, some in given.items() for word in some]
-
-
-class Vocabulary(Protocol):
-    """The questions of a plan to an index."""
-
-    def size(self) -> int:
-        """The number of repos."""
-
-    def holders(self, target: Target) -> int:
-        """The number of repos with a target."""
-
-    def having(self, targets: list[Target], among: list[str]) -> list[set[str]]:
-        """For each target, the ids of those of these repos that have it."""
-
-    def words_beginning(self, prefix: str, limit: int) -> list[str]:
-        """The words with this prefix, as written, in order; may include words of removed repos."""
-
-
 def parse_query(q: str) -> tuple[tuple[str, ...], str]:
-    """The labels that a query asks for, each as ``label:NAME``, and the text around them, which may
-    then have no word. Raises RequestError ``invalid_parameter`` if there are neither.
+    """The labels that a query asks for, each as ``label:NAME``, and the text around them, empty if
+    that has no word.
     """
-    plain = words.folded(q)
-    labels = tuple(dict.fromkeys(_labelled.findall(plain)))[: words.QUERY_WORDS_MAX]
+    plain = folded(q)
+    labels = tuple(dict.fromkeys(_labelled.findall(plain)))[:QUERY_WORDS_MAX]
     text = _labelled.sub(" ", plain) if labels else q
-    if words.query_words(text):
-        return labels, text
-    if labels:
-        return labels, ""
-    raise RequestError("invalid_parameter", "q has no word. Give at least one letter or digit.")
+    return labels, text if query_words(text) else ""
+
+
+def query_words(text: str) -> list[Word]:
+    """The first QUERY_WORDS_MAX different words. A stem that repeats counts once, at its last
+    place, and the last character of a run is left out, because its pairs contain it.
+    """
+    once: dict[str, Word] = {}
+    before = ""
+    for word in words(text):
+        is_rest = len(word.surface) == 1 and len(before) == 2 and before[1] == word.surface
+        if not (is_rest and is_unspaced(word.surface)):
+            if once.pop(word.stem, None) is None and len(once) == QUERY_WORDS_MAX:
+                break
+            once[word.stem] = word
+        before = word.surface
+    return list(once.values())
 
 
 def make_plan(text: str, index: Vocabulary) -> QueryPlan:
     """The plan for the text of a query."""
-    found = words.query_words(text)
+    found = query_words(text)
     telling = _telling(text, found)
-    corrected: list[Correction] = []
+    corrected: list[tuple[str, str]] = []
     counted = [_counted(word, word is found[-1], index) for word in telling]
     is_known = any(count for count, _ in counted)
     letters_min = CORRECTED_BESIDE_LETTERS_MIN if is_known else CORRECTED_LETTERS_MIN
@@ -153,12 +170,11 @@ def make_plan(text: str, index: Vocabulary) -> QueryPlan:
         if not counted[at][0] and len(corrected) < CORRECTED_MAX:
             nearest = _nearest(word.surface, letters_min, index)
             if nearest:
-                corrected.append(Correction(word.surface, nearest))
-                stem = words.words(nearest)[0].stem
+                corrected.append((word.surface, nearest))
+                stem = words(nearest)[0].stem
                 target = Target((stem,), surface=nearest, is_corrected=True)
                 counted[at] = index.holders(target), target
-    pairs = zip(telling, counted, strict=True)
-    unknown = [word.surface for word, (count, _) in pairs if not count]
+    unknown = [word.surface for word, (count, _) in zip(telling, counted) if not count]
     counted = [pair for pair in counted if pair[0]]
     targets = _weigh(counted, index.size())
     weight = sum(target.weight for target in targets)
@@ -169,7 +185,7 @@ def make_plan(text: str, index: Vocabulary) -> QueryPlan:
 
 def _telling(text: str, found: list[Word]) -> list[Word]:
     """The words that say what is searched for; if none does, the others."""
-    without = words.query_words(_spoken.sub(" ", words.folded(text)))
+    without = query_words(_spoken.sub(" ", folded(text)))
     content = {word.stem for word in without} - STOP_STEMS or (
         {word.stem for word in found} - STOP_STEMS
     )
@@ -181,7 +197,7 @@ def _counted(word: Word, is_last: bool, index: Vocabulary) -> tuple[int, Target]
     others = index.words_beginning(word.surface, FORMS_MAX) if is_last else []
     # Words with another stem may begin with this one.
     is_beginning = len(others) == FORMS_MAX or any(
-        words.words(other)[0].stem != word.stem for other in others
+        words(other)[0].stem != word.stem for other in others
     )
     prefix = word.surface if is_beginning else ""
     target = Target((word.stem, *SYNONYMS.get(word.stem, ())), prefix, surface=word.surface)
@@ -223,7 +239,7 @@ def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:
 def lacking(plan: QueryPlan, ids: list[str], index: Vocabulary) -> dict[str, list[str]]:
     """The significant words that each of these repos has not itself, whatever synonyms it has."""
     weighty = [one._replace(stems=one.stems[:1]) for one in plan.targets if one.weight]
-    pairs = [*zip(weighty, index.having(weighty, ids), strict=True)]
+    pairs = [*zip(weighty, index.having(weighty, ids))]
     return {
         one: [target.surface for target, having in pairs if one not in having] + plan.unknown
         for one in ids
@@ -232,7 +248,7 @@ def lacking(plan: QueryPlan, ids: list[str], index: Vocabulary) -> dict[str, lis
 
 def _nearest(word: str, letters_min: int, index: Vocabulary) -> str | None:
     """The known word at the least distance; among several, the one in most repos."""
-    if len(word) < letters_min or not word.isalpha() or words.is_unspaced(word):
+    if len(word) < letters_min or not word.isalpha() or is_unspaced(word):
         return None
     edits_max = 1 if len(word) <= ONE_EDIT_LETTERS_MAX else 2
     best: tuple[int, int, str] | None = None
@@ -240,7 +256,7 @@ def _nearest(word: str, letters_min: int, index: Vocabulary) -> str | None:
         edits = _edits(word, other, edits_max)
         if edits > (best[0] if best else edits_max):
             continue
-        count = index.holders(Target((words.words(other)[0].stem,)))
+        count = index.holders(Target((words(other)[0].stem,)))
         if count and (best is None or (edits, -count, other) < best):
             best = edits, -count, other
     return best[2] if best else None

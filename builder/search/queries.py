@@ -27,7 +27,7 @@ from builder.model.search_records import Correction, Facets, SearchMatch
 from builder.model.settings import Settings
 from builder.search.index import OpenIndex
 from builder.search.matches import Matcher
-from builder.search.plan import RepoFilter, lacking, make_plan, parse_query
+from builder.search.plan import RepoFilter, lacking, make_plan, parse_query, query_words
 from builder.store.state import State
 from builder.text import words
 from builder.text.likeness import COMPARED_MAX, alike
@@ -274,15 +274,17 @@ class Queries:
         if handle:
             yield state.ids.beginning(prefix + slug, count)
             yield [prefix + one for one in close]
-        if words.query_words(repo):
+        if query_words(repo):
             with self._open_index().reading() as reader:
                 plan = make_plan(repo[:QUERY_CHARS_MAX], reader)
                 ids = reader.find(plan._replace(needed=1), RepoFilter(), 0, PAGE_SIZE).ids
-            meant = " ".join([repo, *(one.nearest for one in plan.corrected)])
+            meant = " ".join([repo, *(nearest for _, nearest in plan.corrected)])
             yield _named_by(meant, state.repos.summaries(ids))
 
     def _search(self, query: ListQuery, start: int, count: int, state: State) -> ListPart:
         labels, text = parse_query(query.q)
+        if not (labels or text):
+            raise _invalid("q has no word. Give at least one letter or digit.")
         scope = RepoFilter(query.tags, query.owner, labels)
         sort = query.sort or (None if text else SORTS[0])
         with self._open_index().reading() as reader:
@@ -300,12 +302,13 @@ class Queries:
             facets = reader.facets(plan, scope) if query.explain else None
         rows = state.repos.summaries(ids)
         match = "all" if best and not without[best[0]] else "some"
+        corrected = [Correction(*one) for one in plan.corrected] or None
         matches = None
         if query.explain:
             lines = {one: _decode_line(line) for one, line in state.repos.lines(ids).items()}
             matcher = Matcher(plan, lines, without, self._settings.out)
             matches = [matcher.match(_decode_summary(row)) for row in rows]
-        return ListPart(rows, total, sort, labels, match, plan.corrected or None, matches, facets)
+        return ListPart(rows, total, sort, labels, match, corrected, matches, facets)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[State]:

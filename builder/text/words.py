@@ -168,32 +168,9 @@ def _other_parts(plain: str) -> list[str]:
     return found
 
 
-def query_words(text: str) -> list[Word]:
-    """The first QUERY_WORDS_MAX different words. A stem that repeats counts once, at its last
-    place, and the last character of a run is left out, because its pairs contain it.
-    """
-    found = words(text)
-    once: dict[str, Word] = {}
-    for before, word in zip([None, *found], found, strict=False):
-        if not (before and _is_rest(before, word)):
-            if once.pop(word.stem, None) is None and len(once) == QUERY_WORDS_MAX:
-                break
-            once[word.stem] = word
-    return list(once.values())
-
-
 def is_unspaced(word: str) -> bool:
     """True if a word is from a script written without spaces."""
     return _token().match(word)["run"] is not None
-
-
-def _is_rest(before: Word, word: Word) -> bool:
-    return (
-        len(word.surface) == 1
-        and len(before.surface) == 2
-        and before.surface[1] == word.surface
-        and is_unspaced(word.surface)
-    )
 
 
 class _KnownWords(dict[str, Word]):

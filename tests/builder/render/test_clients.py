@@ -1,5 +1,6 @@
 """The clients as the build releases them: whole, verifiable, and for the site they are from."""
 
+import ast
 import hashlib
 import html
 import re
@@ -30,7 +31,9 @@ def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(sma
         part = part.replace(b"http://127.0.0.1:8000", b"https://hub.example")
         at = site[RELEASE].index(part, at) + len(part)
     assert at == len(site[RELEASE])
-    assert search_program(search_rules()) in site[RELEASE]
+    program = search_program(search_rules())
+    assert program in site[RELEASE]
+    ast.parse(program, feature_version=(3, 7))
     assert search_rules().encode() in site[RELEASE]
     assert b'"STOP":["a",' in site["assets/catalogue.js"]
     digest = hashlib.sha256(site[RELEASE]).hexdigest()

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from builder.model.errors import RequestError
 from builder.model.settings import SEARCH_ENGINES
 from builder.pipeline.build import build
+from builder.search.plan import query_words
 from builder.search.queries import ListQuery, Queries
-from builder.text import words
 from tests.support.catalogues import settings_in
 from tests.support.servers import SAMPLE
 
@@ -83,7 +83,7 @@ def finds_or_refuses(queries: Queries, q: str) -> None:
         assert json.loads(queries.answer(ListQuery(q=q)))["meta"]["q"] == q
     except RequestError as error:
         assert error.code == "invalid_parameter"
-        assert not words.query_words(q)
+        assert not query_words(q)
 
 
 _syntax = st.sampled_from(

@@ -13,10 +13,9 @@ from msgspec import UNSET, structs
 
 from builder.model.answers import CatalogueLine
 from builder.model.routes import QUERY_CHARS_MAX
-from builder.model.search_records import Correction
 from builder.render.clients import search_program
 from builder.search.entries import entry_of
-from builder.search.plan import RepoFilter, lacking, make_plan, parse_query
+from builder.search.plan import RepoFilter, lacking, make_plan, parse_query, query_words
 from builder.search.rules import search_rules
 from builder.text import words
 from tests.builder.search.model import Model
@@ -63,13 +62,13 @@ def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> Found:
     found = model.best(plan, RepoFilter(tuple(tags), None, labels), 0, len(lines))
     without = [" ".join(words) for words in lacking(plan, found, model).values()]
     match = "all" if without[:1] == [""] else "some"
-    return found, match, plan.corrected or None, ",".join(labels), without
+    return found, match, plan.corrected, ",".join(labels), without
 
 
 def found_by_client(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple:
     catalogue = client().Catalogue([msgspec.to_builtins(line) for line in lines])
     repos, meta = catalogue.search(q, tags)
-    corrected = msgspec.convert(meta["corrected"], list[Correction] | None)
+    corrected = [(one["from"], one["to"]) for one in meta["corrected"] or ()]
     ids = [f"{repo['owner']}/{repo['name']}" for repo in repos]
     return ids, meta["match"], corrected, meta.get("label", "")
 
@@ -81,7 +80,7 @@ def test_the_table_is_the_server_s(case):
     assert found_by_client(LINES, case.q, tags) == (found, match, corrected, label)
     assert case.without is None or without == [*case.without]
     assert found == case.found.split() and match == case.match
-    assert {one.word: one.nearest for one in corrected or ()} == (case.corrected or {})
+    assert dict(corrected) == (case.corrected or {})
 
 
 @given(english)
@@ -97,7 +96,7 @@ def test_words_are_the_server_s(text):
     assert [(client().stem_of(one), client().surface_of(one)) for one in tokens] == words.words(
         text
     )
-    assert client().query_words(text) == words.query_words(text)
+    assert client().query_words(text) == query_words(text)
 
 
 def test_words_of_prompts_are_the_server_s():
@@ -125,7 +124,7 @@ lines = st.lists(
 def test_any_catalogue_is_searched_as_the_server_would(lines, q, tags):
     parts = " ".join(line.title[2:9] for line in lines)
     for query in (q[:QUERY_CHARS_MAX], parts[:QUERY_CHARS_MAX], f"{parts} {q}"[:QUERY_CHARS_MAX]):
-        if words.query_words(query):
+        if query_words(query):
             assert found_by_client(lines, query, tags) == modelled(lines, query, tags)[:-1]
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.text.words import QUERY_WORDS_MAX, WORD_CHARS_MAX, part_words, query_words, words
+from builder.search.plan import query_words
+from builder.text.words import QUERY_WORDS_MAX, WORD_CHARS_MAX, part_words, words
 
 
 def stems(text: str) -> list[str]:
