@@ -77,7 +77,7 @@ async function update() {
   const { total, count, notes, failure, isFinal, label = "" } = answer;
   const labels = label.split(",").map((name) => `label:${name}`);
   const others = q.split(/\s+/).filter((word) => !labels.includes(word.normalize("NFKC").toLowerCase()));
-  heading.textContent = count.replace(q, () => others.join(" ")).replace(" for “”", "") || "Search";
+  heading.textContent = count.replace(q, () => others.join(" ").replace(/(.{70}).+/su, "$1…")).replace(" for “”", "") || "Search";
   told.textContent = q ? notes : hint;
   found.replaceChildren();
   append(answer);
@@ -103,7 +103,7 @@ async function offerWords(q, words) {
   if (links.length) told.replaceChildren("Search for ", ...links.slice(1));
 }
 
-/** Adds rows to the list. Without the service, lines of texts follow later. */
+/** Adds rows. Without the service, lines of texts follow later. */
 function append({ repos, matches, total, lineIn }) {
   const rows = repos.map((repo, at) => row(repo, matches[at]));
   found.append(...rows);
@@ -196,16 +196,15 @@ function linkTo(repo, line) {
   return `${pageOf(repo)}#:~:text=${encodeURIComponent(longest.trim()).replaceAll("-", "%2D")}`;
 }
 
-/** The reason, where the title does not show it: line, tags or labels, else the description. */
+/** The reason: a line, or tags or labels if the title does not show it; else the description. */
 function why(repo, { in: places, words, line, labels = [] }) {
   const tags = places.includes("title") ? [] : repo.tags.filter((tag) => marked(tag, words).length > 1);
-  const text = line ?? (places[0] === "text" ? "Found in the text." : "");
-  const [kind, told] = Object.entries({ "": text, tag: tags.join(", "), label: labels.join(", ") }).find(([, one]) => one)
-    ?? ["", aboutOf(repo)];
-  const reason = marked(told, words);
+  const named = tags.length ? `Tag: ${tags.join(", ")}` : labels.length ? `Label: ${labels.join(", ")}` : "";
+  const reason = line ?? (places[0] === "text" ? "Found in the text." : named);
+  const parts = marked(reason || aboutOf(repo), words);
   return element(
-    "p", { className: text || kind ? "why" : "about", dir: "auto" }, kind && element("small", {}, `${kind} `),
-    ...(line ? [element("a", { href: linkTo(repo, line) }, ...reason)] : reason),
+    "p", { className: reason ? "why" : "about", dir: "auto" },
+    ...(line ? [element("a", { href: linkTo(repo, line) }, ...parts)] : parts),
   );
 }
 

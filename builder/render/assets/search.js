@@ -150,7 +150,7 @@ async function ask(q, page, filters) {
       const message = error?.message ?? "Search is temporarily unavailable. Try again in a moment.";
       throw Object.assign(new Error(message), { isFinal: !isDown }); // such as an unknown tag
     }
-    hostAnswers = isDown; // if so, the file stands in, and the next search asks again
+    hostAnswers = isDown; // if so, the next search asks again
   }
   isPartly = true;
   catalogue ??= fetchCatalogue().catch((error) => {
