@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from builder.model.routes import BY_NAME
+from builder.render.pages import shortened
 
 # What examples of writing are about. The shell has the reader's own handle and token.
 _WRITTEN = {"owner": "$HUB_OWNER", "name": "hello", "label": "production"}
@@ -62,30 +63,27 @@ class Examples(NamedTuple):
         return found
 
 
-# So much of an answer is shown: of a text, of each text in JSON, of each record, and of each list.
-TEXT_CHARS, JSON_CHARS, FIELDS, ENTRIES = 240, 48, 8, 1
+# So much is shown of each text in JSON, of each record, and of each list.
+JSON_CHARS, FIELDS, ENTRIES = 48, 8, 1
 # JSON that is longer is shown as a text.
 ANSWER_BYTES_READ = 65_536
-_ENVELOPE = b'{"data":'
 
 
 def shown(data: bytes) -> str:
     """The beginning of an answer, JSON indented; "…" stands for what is left out."""
-    if data.startswith(_ENVELOPE) and len(data) < ANSWER_BYTES_READ:
+    if data.startswith(b'{"data":') and len(data) < ANSWER_BYTES_READ:
         text = json.dumps(_begun(json.loads(data)), ensure_ascii=False, indent=2)
         return text.replace('"…": "…"', "…").replace('"…"', "…")
-    text = data.decode(errors="ignore")
-    return text if len(text) <= TEXT_CHARS else text[:TEXT_CHARS] + "…"
+    return shortened(data.decode(errors="ignore"))
 
 
 def _begun(value: Any) -> Any:
+    if isinstance(value, dict):
+        fields = [(key, _begun(one)) for key, one in value.items()]
+        return dict(fields[:FIELDS] + [("…", "…")] * (len(value) > FIELDS))
     if isinstance(value, list):
         return [*map(_begun, value[:ENTRIES]), *["…"] * (len(value) > ENTRIES)]
-    if isinstance(value, dict):
-        fields = {key: _begun(one) for key, one in [*value.items()][:FIELDS]}
-        return fields | {"…": "…"} if len(value) > FIELDS else fields
-    is_long = isinstance(value, str) and len(value) > JSON_CHARS
-    return value[:JSON_CHARS] + "…" if is_long else value
+    return value[:JSON_CHARS] + "…" * (len(value) > JSON_CHARS) if isinstance(value, str) else value
 
 
 # The text for each rule of a JSON schema. Other keywords are shown elsewhere or left out.
@@ -171,19 +169,13 @@ def describe(
     document: Mapping[str, Any], statuses: Mapping[str, int], examples: Examples
 ) -> ApiPage:
     """The page of an OpenAPI document of this hub, and of the error codes with their statuses."""
-    components = document["components"]
+    components, paths = document["components"], document["paths"]
+    schemas = components["schemas"].items()
     return ApiPage(
         document["info"]["description"],
         components["securitySchemes"]["token"]["description"],
-        [
-            _operation(document, url, method, examples)
-            for url, item in document["paths"].items()
-            for method in item
-        ],
-        [
-            Record(name, schema.get("description", ""), _fields(schema))
-            for name, schema in components["schemas"].items()
-        ],
+        [_operation(document, url, one, examples) for url, item in paths.items() for one in item],
+        [Record(name, one.get("description", ""), _fields(one)) for name, one in schemas],
         {
             HTTPStatus(status): [code for code, its in statuses.items() if its == status]
             for status in sorted({*statuses.values()})

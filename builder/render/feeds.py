@@ -91,11 +91,8 @@ def repo_feed(
 def _feed(url: str, page: str, head: str, updated: str, entries: Iterable[str]) -> bytes:
     # URLs, names, versions and times have no character that XML would escape.
     return (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        '<feed xmlns="http://www.w3.org/2005/Atom">\n'
-        f"<id>{url}</id>\n"
-        f"{head}"
-        f"<updated>{updated}</updated>\n"
+        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">\n'
+        f"<id>{url}</id>\n{head}<updated>{updated}</updated>\n"
         f'<link rel="self" type="application/atom+xml" href="{url}"/>\n'
         f'<link rel="alternate" type="text/html" href="{page}"/>\n'
         f"{''.join(entries)}</feed>\n"
@@ -107,14 +104,9 @@ def _entry(
 ) -> str:
     """An entry. ``id``, ``title``, ``page`` and ``summary`` are texts; the others are elements."""
     return (
-        "<entry>\n"
-        f"<id>{id}</id>\n"
-        f"<title>{title}</title>\n"
-        f"{times}{author}"
+        f"<entry>\n<id>{id}</id>\n<title>{title}</title>\n{times}{author}"
         f'<link rel="alternate" type="text/html" href="{page}"/>\n'
-        f"{tags}"
-        f"<summary>{summary}</summary>\n"
-        "</entry>\n"
+        f"{tags}<summary>{summary}</summary>\n</entry>\n"
     )
 
 
@@ -152,11 +144,8 @@ def _move_entry(repo: answers.Repo, number: int, move: answers.LabelMove, links:
     # A prompt has a page of versions from its second one on.
     if repo.versions_count > 1:
         page = links.page("versions_page", owner=repo.owner, name=repo.name) + place
-    if move.version is None:
-        change = "removed"
-    elif move.previous is None:
-        change = f"is {move.version}"
-    else:
+    change = "removed" if move.version is None else f"is {move.version}"
+    if move.version and move.previous:
         change = f"moved from {move.previous} to {move.version}"
     title = f"{repo.owner}/{repo.name} {move.label} {change}"
     author = _by(move.moved_by, repo.owner)
