@@ -9,7 +9,6 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from builder.model.routes import BY_NAME
-from builder.render.pages import shortened
 
 # What examples of writing are about. The shell has the reader's own handle and token.
 _WRITTEN = {"owner": "$HUB_OWNER", "name": "hello", "label": "production"}
@@ -63,8 +62,8 @@ class Examples(NamedTuple):
         return found
 
 
-# So much is shown of each text in JSON, of each record, and of each list.
-JSON_CHARS, FIELDS, ENTRIES = 48, 8, 1
+# So much of an answer is shown: of a text, of each text in JSON, of each record, and of each list.
+TEXT_CHARS, JSON_CHARS, FIELDS, ENTRIES = 240, 48, 8, 1
 # JSON that is longer is shown as a text.
 ANSWER_BYTES_READ = 65_536
 
@@ -74,7 +73,7 @@ def shown(data: bytes) -> str:
     if data.startswith(b'{"data":') and len(data) < ANSWER_BYTES_READ:
         text = json.dumps(_begun(json.loads(data)), ensure_ascii=False, indent=2)
         return text.replace('"…": "…"', "…").replace('"…"', "…")
-    return shortened(data.decode(errors="ignore"))
+    return _cut(data.decode(errors="ignore"), TEXT_CHARS)
 
 
 def _begun(value: Any) -> Any:
@@ -83,7 +82,11 @@ def _begun(value: Any) -> Any:
         return dict(fields[:FIELDS] + [("…", "…")] * (len(value) > FIELDS))
     if isinstance(value, list):
         return [*map(_begun, value[:ENTRIES]), *["…"] * (len(value) > ENTRIES)]
-    return value[:JSON_CHARS] + "…" * (len(value) > JSON_CHARS) if isinstance(value, str) else value
+    return _cut(value, JSON_CHARS) if isinstance(value, str) else value
+
+
+def _cut(text: str, chars: int) -> str:
+    return text[:chars] + "…" * (len(text) > chars)
 
 
 # The text for each rule of a JSON schema. Other keywords are shown elsewhere or left out.

@@ -131,14 +131,14 @@ def test_the_page_shows_it(html, page):
     ("answer", "beginning"),
     [
         ("Say hi.\n", "Say hi.\n"),
-        ("x" * 301, "x" * 299 + "…"),
+        ("x" * 241, "x" * 240 + "…"),
         ('{"data":[{"name":"a","count":1},{"name":"b","count":2}],"meta":{}}',
          '{"data":[{"name":"a","count":1},…],"meta":{}}'),
         ('{"data":{"a":"' + "é" * 49 + '","b":[]}}', '{"data":{"a":"' + "é" * 48 + '…","b":[]}}'),
         (json.dumps({"data": {str(n): n for n in range(9)}}),
          '{"data":{' + "".join(f'"{n}":{n},' for n in range(8)) + "…}}"),
         ('{"prompt":"no envelope"}', '{"prompt":"no envelope"}'),
-        ('{"data":' + " " * ANSWER_BYTES_READ, '{"data":' + " " * 291 + "…"),
+        ('{"data":' + " " * ANSWER_BYTES_READ, '{"data":' + " " * 232 + "…"),
     ],
 )  # fmt: skip
 def test_an_answer_is_shown_by_its_beginning_and_json_is_indented(answer, beginning):
