@@ -1,4 +1,4 @@
-// The editor of prompts. All of it works without this script, which keeps the text in this browser
+// The editor. All of it works without this script, which keeps the text in this browser
 // while the user types, shows after each pause what the hub makes of it, and marks variables and
 // Markdown in the text.
 
@@ -12,7 +12,7 @@ const LOOK_MS = 700;
 const LOOK_BYTES_MAX = 100_000;
 // The parts of the page that a preview replaces.
 const SHOWN = ["warnings", "address", "reads", "differs", "next", "publish"];
-// Fields that a page adds to each form, and that are not the user's text.
+// Fields of each form that are not the user's text.
 const OWN_FIELDS = [
   "csrf_token", "nonce", "seal", "step", "proposed", "see", "action", "draft", "revision", "told",
 ];
@@ -48,6 +48,7 @@ function start() {
   let chosen = local?.getItem(CHOSEN) ?? usual;
   let marked = null;
   offerKept(key);
+  form.querySelector("[aria-invalid=true]")?.focus();
   byId("preview").hidden = true;
   if (text.value && !form.elements.namedItem("seal")) look.soon();
   showField();
@@ -60,10 +61,11 @@ function start() {
     if (event.target.name !== "see") changed();
     if (event.target === text) showSize(files.promptText());
   });
-  byId("title")?.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.isComposing) return;
+  form.addEventListener("keydown", (event) => {
+    const { key, isComposing, target } = event;
+    if (key !== "Enter" || isComposing || !target.matches("#title, input:not([type=file])")) return;
     event.preventDefault();
-    form.requestSubmit(byId("preview"));
+    if (target.id === "title") document.querySelector("[for=content]").click();
   });
   form.addEventListener("submit", (event) => {
     flush();
@@ -73,7 +75,11 @@ function start() {
   });
   addEventListener("pagehide", keep.now);
   addEventListener("storage", (event) => {
-    if (event.key === key && event.newValue) tellOfOther();
+    // The browser has one copy of each edited prompt.
+    if (event.key === key && event.newValue) {
+      tell("You write this in another tab, too, and this browser keeps what you typed last in either. "
+        + "Press Save draft in both to keep both.");
+    }
   });
 
   function changed() {
@@ -147,12 +153,6 @@ function bytesOf(data) {
     + (typeof value === "string" ? encoder.encode(value).length : value.size), 0);
 }
 
-/** Another tab has just replaced the one copy that the browser has of each edited prompt. */
-function tellOfOther() {
-  tell("You write this in another tab, too, and this browser keeps what you typed last in either. "
-    + "Press Save draft in both to keep both texts.");
-}
-
 /** After a publication, the copy of the sent text is removed. */
 function forgetSent() {
   const sent = session?.getItem(SENT);
@@ -176,8 +176,7 @@ function offerKept(key) {
 
 function keptAt(key) {
   try {
-    const kept = JSON.parse(local?.getItem(key) ?? "null");
-    return Array.isArray(kept?.fields) ? kept : null;
+    return JSON.parse(local.getItem(key));
   } catch {
     return null;
   }
@@ -190,11 +189,11 @@ function isShown(kept, isAnswer = false) {
   return before.every((one) => now.includes(one)) && (isAnswer || before.length === now.length);
 }
 
-/** The filled-in fields, as texts, without those that depend on the text or the version. */
+/** The filled-in fields, as the hub keeps them, without those that depend on others. */
 function written(fields) {
-  const said = fields.filter(([name, value]) => value !== "" && name !== "bump"
-    && !["base_version", "variable-name", "variable-type", "variable-required"].includes(name));
-  return said.map(([name, value]) => `${name}=${String(value).replaceAll("\r\n", "\n")}`);
+  return fields.filter(([name, value]) => value !== ""
+    && !["name", "bump", "base_version", "variable-name", "variable-type", "variable-required"].includes(name))
+    .map(([name, value]) => `${name}=${name === "content" ? value : value.replace(/[\s,]+/g, " ").trim()}`);
 }
 
 /** Sends the fields to the hub, whose answer is the editor with all of them. */

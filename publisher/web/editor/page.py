@@ -51,7 +51,7 @@ _FIELD_NAMES = {
     OVERRIDE: "Repository",
 } | {f"parameter-{name}": label for name, (label, _) in PARAMETERS.items()}
 
-_CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
+_CHOICES_OF_REQUIRED = ((AUTO, "If no default"), (YES, "Always"), (NO, "Never"))
 
 
 class ShownFile(NamedTuple):

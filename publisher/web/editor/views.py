@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
-from flask import Response, g, request
+from flask import Response, abort, g, request
 from msgspec import UNSET, structs
 
 from builder.model import names
@@ -57,6 +57,8 @@ KEPT = (
 )
 FILES_READ = "The files are in the list. Nothing is published yet."
 CHECK = "Check what will happen, then publish."
+CHANGE = "Change the text, a detail or a file first. To move a label, open Labels."
+GONE = "This draft is not there any more: it was published, discarded, or not changed for 90 days."
 
 _draft_id = re.compile(ID_PATTERN)
 
@@ -173,7 +175,7 @@ class _Editor:
     def _saved(
         self, person: str, name: str, owner: str | None = None
     ) -> tuple[SavedDraft | None, Writing | None]:
-        """Returns the saved draft that the URL names, and its fields. Raises RequestError if it is
+        """Returns the saved draft that the URL names, and its fields. Leads to the list if it is
         gone, or another prompt's.
         """
         draft_id = request.args.get("draft")
@@ -181,11 +183,7 @@ class _Editor:
             return None, None
         found = self._drafts.find(person, draft_id) if _draft_id.fullmatch(draft_id) else None
         if not found or found[0].repo != name or owner not in (None, found[0].owner):
-            raise RequestError(
-                "not_found",
-                "This draft is not there any more: it was published, discarded, or not changed "
-                "for 90 days. Go to My prompts.",
-            )
+            abort(self._frame.redirect("/prompts", GONE))
         return found[0], msgspec.json.decode(found[1], type=Writing)
 
     # Sent forms
@@ -312,6 +310,9 @@ class _Editor:
             done = self._store(sent, draft)
         except RequestError as error:
             raise as_writing_error(error, sent.name) from error
+        if done.unchanged:
+            note = f"Nothing changed since {done.version}, so nothing is published. {CHANGE}"
+            return self._again(sent, plan=self._plan(sent), note=note)
         if sent.draft:
             self._drafts.discard(sent.person, sent.draft.id, sent.draft.revision)
         where = f"/prompts/{done.owner}/{done.name}/published?version={done.version}"
@@ -348,16 +349,9 @@ class _Editor:
 
     def _tell(self, done: Published, draft: Draft) -> str:
         """Makes the version visible to readers. Returns the message for its author."""
-        if done.unchanged and done.labels is not UNSET:
-            note = f"Nothing else changed since {done.version}; the labels name it now."
-        elif done.unchanged:
-            note = f"Nothing changed since {done.version}, so there is no new version."
-        else:
-            note = f"{done.owner}/{done.name} {done.version} is published."
-            if done.files and draft.files is UNSET:
-                note += (
-                    f" It has the {counted(len(done.files), 'file')} of {done.previous_version}."
-                )
+        note = f"{done.owner}/{done.name} {done.version} is published."
+        if done.files and draft.files is UNSET:
+            note += f" It has the {counted(len(done.files), 'file')} of {done.previous_version}."
         return show_readers(self._frame.service.rebuilder, done.owner, done.name, note)
 
     # Another person has published meanwhile
