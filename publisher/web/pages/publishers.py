@@ -125,19 +125,18 @@ def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status:
     mine = repos_of(frame.service.settings, owner)
     tokens_refused = frame.service.accounts.trusted_only(owner)
     covered = {publisher.repo for publisher in listed if publisher.publishes}
-    covers_all = "" in covered
+    every = offered(mine) if "" in covered else []
     return frame.render(
         "publishers.html",
         status,
         form=form,
         only=only,
         offered=offered(mine),
-        is_readable=mine is not None,
         publishers=[(one, *_provider(frame, one)) for one in listed],
         added=added,
         repos=[
-            (repo, repo in tokens_refused, covers_all or repo in covered)
-            for repo in sorted((covered - {""}).union(tokens_refused, offered(mine)))
+            (repo, repo in tokens_refused, bool({repo, ""} & covered))
+            for repo in sorted((covered - {""}).union(tokens_refused, every))
         ],
     )
 

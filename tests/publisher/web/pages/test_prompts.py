@@ -13,14 +13,14 @@ def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
         writer.get(NEW)
         publish(writer, name=name, title=title, content=f"Make {name}.", new_labels="production")
     page = writer.get(MINE)
-    assert "3 prompts" in page.words and "Label production Edit" in page.words
+    assert "3 prompts" in page.words and "Label production 1.0.0 ·" in page.words
     assert f"/account/prompts/{writer.handle}/tea/labels" in page.html
     assert "Café crème" in page.words
     board = f"{MINE}/{writer.handle}/water/labels"
     for label in ("alpha", "staging", "zulu"):
         writer.get(f"{board}/move?label={label}&version=1.0.0")
         writer.submit("/labels/move")
-    assert "Label production Label staging +2 labels Edit" in writer.get(MINE).words
+    assert "Label production Label staging +2 labels 1.0.0" in writer.get(MINE).words
     shown = re.findall(r'<h2 id="label-([a-z]+)"', writer.get(board).html)
     assert shown[:2] == ["production", "staging"] and sorted(shown[2:]) == ["alpha", "zulu"]
     for odd in ("?page=99", "?page=x", "?page=0"):

@@ -268,7 +268,7 @@ def test_protected_labels_are_marked(people: People, owner: Visitor) -> None:
     owner.get("/account/labels")
     owner.submit("/labels/protect", label="production", repo="story")
     page = owner.get(board_of(owner))
-    assert "<span>protected</span>" in page.html
+    assert "<small>protected</small>" in page.html
     # Their owner moves it all the same, signed in.
     move(owner, version="1.0.1")
     assert labels(people, owner) == {"production": "1.0.1"}
