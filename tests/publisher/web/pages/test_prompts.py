@@ -21,7 +21,7 @@ def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
         writer.get(f"{board}/move?label={label}&version=1.0.0")
         writer.submit("/labels/move")
     assert "Label production Label staging +2 labels 1.0.0" in writer.get(MINE).words
-    shown = re.findall(r'<h2 id="label-([a-z]+)"', writer.get(board).html)
+    shown = re.findall(r'aria-label="Remove ([a-z]+)"', writer.get(board).html)
     assert shown[:2] == ["production", "staging"] and sorted(shown[2:]) == ["alpha", "zulu"]
     for odd in ("?page=99", "?page=x", "?page=0"):
         assert "3 prompts" in writer.get(MINE + odd).words
