@@ -32,8 +32,8 @@ def test_through_lists_to_a_prompt_and_its_versions(start):
     page = start
     follow(page, "Prompts", "/top", within="nav[aria-label=Site]")
     follow(page, "New", "/new", within="nav[aria-label=Order]")
-    follow(page, "Next page", "/new/2")
-    follow(page, "Previous page", "/new")
+    follow(page, "Next", "/new/2")
+    follow(page, "Previous", "/new")
     follow(page, "Tags", "/tags", within="nav[aria-label=Site]")
     page.locator("main").get_by_role("link", name="sql").first.click()
     page.wait_for_url("**/tags/sql")
