@@ -21,6 +21,8 @@ TITLE_END = "="  # in no word
 TEXT_VALUE = 6
 LONG_TEXT_VALUE = 4
 ADDED_VALUES = {"short_title": 14, "title": 12, "tags": 8, "description": 4}
+# The fields of an engine that have words with spaces between them.
+WORD_FIELDS = (*ADDED_VALUES, "text", "long_text", "word", "beginning", "whole")
 
 
 class Entry(NamedTuple):
@@ -45,6 +47,16 @@ class Entry(NamedTuple):
     beginnings: set[str]
     whole: set[str]
     order: dict[str, int]
+
+    def word_fields(self) -> dict[str, str]:
+        """The texts of those of WORD_FIELDS that the repo has."""
+        sets = self.added | {
+            "long_text" if self.is_long else "text": self.stems,
+            "word": self.words,
+            "beginning": self.beginnings,
+            "whole": self.whole,
+        }
+        return {field: " ".join(words) for field, words in sets.items()}
 
 
 def entry_of(

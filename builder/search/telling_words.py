@@ -6,7 +6,7 @@ another's line.
 import math
 import os
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from builder.model.answers import Repo
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS
@@ -47,10 +47,10 @@ def telling_words(repo: Repo) -> str:
     spellings = count_words(text)
     counts: dict[str, int] = {}
     for (stem, _), count in spellings:
-        if _rarity[stem] is not None and stem not in known:
+        if _rarity(stem) is not None and stem not in known:
             counts[stem] = counts.get(stem, 0) + count
     scores = {
-        stem: _weights[count if count < COUNT_MAX else COUNT_MAX] * _rarity[stem]
+        stem: _weights[count if count < COUNT_MAX else COUNT_MAX] * _rarity(stem)
         for stem, count in counts.items()
     }
     # Equal scores keep the order of the text.
@@ -70,16 +70,9 @@ def telling_words(repo: Repo) -> str:
     return " ".join(sorted(chosen))
 
 
-class _Rarities(dict[str, float | None]):
-    """The rarity of each stem; None for one that says nothing."""
-
-    def __missing__(self, stem: str) -> float | None:
-        if len(self) >= KNOWN_MAX:
-            self.clear()
-        is_common = stem in STOP_STEMS or stem in FREQUENT_STEMS
-        tells = not is_common and len(stem) <= CHARS_MAX and not _is_odd(stem)
-        self[stem] = found = rarities().get(stem, UNKNOWN_RARITY) if tells else None
-        return found
-
-
-_rarity = _Rarities()
+@lru_cache(KNOWN_MAX)
+def _rarity(stem: str) -> float | None:
+    """The rarity of a stem; None for one that says nothing."""
+    is_common = stem in STOP_STEMS or stem in FREQUENT_STEMS
+    tells = not is_common and len(stem) <= CHARS_MAX and not _is_odd(stem)
+    return rarities().get(stem, UNKNOWN_RARITY) if tells else None

@@ -21,6 +21,7 @@ from builder.search.entries import (
     LONG_TEXT_VALUE,
     TEXT_VALUE,
     TITLE_END,
+    WORD_FIELDS,
     Entry,
 )
 from builder.search.plan import (
@@ -44,8 +45,6 @@ START_CHARS_MAX = 2
 FACETS = ("tag", "owner", "label")
 # More than the tags, owners or labels of a segment, because counts would not be exact otherwise.
 SEGMENT_NAMES_MAX = 1_000_000
-# A word that every repo has.
-EVERY = "_"
 
 _MUST, _SHOULD = Occur.Must, Occur.Should
 
@@ -61,15 +60,7 @@ def _schema() -> Schema:
     builder.add_text_field("digest", stored=True, tokenizer_name="raw", index_option="basic")
     for name in FACETS:
         builder.add_text_field(name, fast=True, tokenizer_name="raw", index_option="basic")
-    for name in (
-        *ADDED_VALUES,
-        "text",
-        "long_text",
-        "word",
-        "start",
-        "beginning",
-        "whole",
-    ):
+    for name in (*WORD_FIELDS, "start"):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic")
     builder.add_unsigned_field("head", fast=True)
     for name in SORTS:
@@ -113,12 +104,8 @@ def _fields(entry: Entry) -> dict[str, str | int | list[str]]:
         "owner": entry.owner,
         "tag": entry.tags,
         "label": entry.labels,
-        **{place: " ".join(stems) for place, stems in entry.added.items()},
-        "long_text" if entry.is_long else "text": " ".join(entry.stems),
-        "word": " ".join(entry.words),
+        **entry.word_fields(),
         "start": " ".join(starts.union(map(itemgetter(0), starts))),
-        "beginning": " ".join(entry.beginnings),
-        "whole": " ".join([EVERY, *entry.whole]),
     }
 
 
@@ -148,8 +135,6 @@ class TantivyReader:
     def follow(self) -> None:
         self._index.reload()
         self._searcher = self._index.searcher()
-        # A term's own count includes deleted repos.
-        self._has_deleted = self._searcher.doc_freq("whole", EVERY) != self._searcher.num_docs
 
     def close(self) -> None:
         del self._searcher, self._index
@@ -158,10 +143,8 @@ class TantivyReader:
         return self._searcher.num_docs
 
     def holders(self, target: Target) -> int:
-        if len(target.stems) > 1 or target.prefix or self._has_deleted:
-            return self._count(_any([_holding(target)]))
-        (stem,) = target.stems
-        return sum(self._searcher.doc_freq(name, stem) for name in ("text", "long_text"))
+        # The count that a term has in the index includes deleted repos.
+        return self._searcher.search(_holding(target), 1).count
 
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         return [word for word, _ in self._searcher.terms_with_prefix("word", prefix, limit=limit)]
@@ -226,9 +209,6 @@ class TantivyReader:
 
     def _id(self, address: object) -> str:
         return self._searcher.doc(address)["id"][0]
-
-    def _count(self, query: Query) -> int:
-        return self._searcher.search(query, 1).count
 
 
 def _term(name: str, word: str) -> Query:

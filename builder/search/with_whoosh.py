@@ -15,6 +15,7 @@ from builder.search.entries import (
     LONG_TEXT_VALUE,
     TEXT_VALUE,
     TITLE_END,
+    WORD_FIELDS,
     Entry,
 )
 from builder.search.plan import (
@@ -34,10 +35,7 @@ SCHEMA = fields.Schema(
     tag=fields.KEYWORD(stored=True),
     owner=fields.ID,
     label=fields.KEYWORD(stored=True),
-    **{
-        name: fields.KEYWORD
-        for name in (*ADDED_VALUES, "text", "long_text", "word", "beginning", "whole")
-    },
+    **dict.fromkeys(WORD_FIELDS, fields.KEYWORD),
 )
 
 
@@ -63,11 +61,7 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
                 owner=entry.owner,
                 tag=" ".join(entry.tags),
                 label=" ".join(entry.labels),
-                word=" ".join(entry.words),
-                beginning=" ".join(entry.beginnings),
-                whole=" ".join(entry.whole),
-                **{place: " ".join(stems) for place, stems in entry.added.items()},
-                **{"long_text" if entry.is_long else "text": " ".join(entry.stems)},
+                **entry.word_fields(),
             )
         writer.commit(mergetype=writing.MERGE_SMALL)
     except BaseException:
