@@ -8,7 +8,6 @@ import click
 
 from builder.model.errors import RequestError
 from builder.model.plural import counted
-from builder.text.placeholders import CONVENTIONS
 from cli.activity import note_change
 from cli.groups import grouped, setting
 from cli.import_summary import tell
@@ -28,6 +27,7 @@ from moving.importers.items import (
     TITLE_COLUMNS,
     Columns,
 )
+from moving.importers.placeholders import CONVENTIONS
 from moving.importers.run import Options, Outcome, check_owners, import_found, import_source
 from moving.vendors import MODULES
 from moving.vendors.documents import read_documents, read_export

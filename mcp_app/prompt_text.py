@@ -13,9 +13,9 @@ from builder.model.missing import WITHDRAWN
 from builder.model.names import Version
 from builder.model.routes import BY_NAME
 from builder.model.withdrawn import tell
-from builder.text.filling import FILLED_CHARS_MAX, fit, known_names
 from builder.text.likeness import alike
 from builder.text.prompts import fill, filled_chars
+from mcp_app.filling import FILLED_CHARS_MAX, fit, known_names
 from mcp_app.reader import Reader, not_whole
 from mcp_app.unknown import did_you_mean, listed, unknown_argument
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from builder.text.core_yaml import load_yaml
-from builder.text.placeholders import argument_name, argument_pattern
 from builder.text.prompts import BOM, parse_document
+from moving.importers.placeholders import argument_name, argument_pattern
 
 COMMAND, OTHER, GEMINI = "command", "other", "gemini"
 # The tools' own documentation names these paths. The group is the name, in folders.

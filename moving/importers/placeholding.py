@@ -13,7 +13,9 @@ from builder.model.plural import counted, some_of
 from builder.model.records import Description, Variable
 from builder.text.dollars import without_code
 from builder.text.foreign import NAMED_MAX, Kept, find_foreign
-from builder.text.placeholders import (
+from builder.text.prompts import parse_document
+from moving.importers.items import Item
+from moving.importers.placeholders import (
     MARKED,
     VARIABLES_MAX,
     argument_pattern,
@@ -21,8 +23,6 @@ from builder.text.placeholders import (
     turn,
     turn_messages,
 )
-from builder.text.prompts import parse_document
-from moving.importers.items import Item
 
 GUESSED_MAX = 1_000
 DESCRIPTION_CHARS_MAX = Description.__metadata__[0].max_length

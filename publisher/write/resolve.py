@@ -10,12 +10,12 @@ from builder.model.records import METADATA, Variable, Variables, VersionFile
 from builder.model.request_bodies import Draft
 from builder.text.foreign import find_foreign, find_single, tell_foreign
 from builder.text.prompts import Document, body_of, parse_document, variable_names
-from builder.text.secret_shapes import tell_secrets
 from builder.text.skill_texts import KEYS, looks_like_skill
 from builder.text.summary import first_sentence, title_of
-from builder.text.unworkable import tell_unworkable
 from builder.text.values import as_text, inexact_integers
 from publisher.write.fields import parse_loosely
+from publisher.write.secret_shapes import tell_secrets
+from publisher.write.unworkable import tell_unworkable
 
 _SHOWN_CHARS_MAX = 80
 VARIABLES_MAX = Variables.__metadata__[0].max_length

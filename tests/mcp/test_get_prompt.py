@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from builder.text.filling import FILLED_CHARS_MAX
 from builder.text.prompts import fill
 from builder.text.values import as_text
+from mcp_app.filling import FILLED_CHARS_MAX
 from tests.mcp.catalogue import (
     BODIES,
     CHAT,

@@ -7,7 +7,7 @@ import pytest
 
 from builder.model.answers import Message
 from builder.model.records import Variable
-from builder.text.placeholders import VARIABLES_MAX
+from moving.importers.placeholders import VARIABLES_MAX
 from moving.importers.placeholding import Counts, turn_prompt
 from moving.importers.run import Outcome
 from tests.moving.importers.bringing import bring_text, latest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.text.secret_shapes import SHAPES, find_secrets, tell_secrets
+from publisher.write.secret_shapes import SHAPES, find_secrets, tell_secrets
 
 # In two parts each, so that no scanner takes this file for a leak.
 _MIXED = "aB3dE5gH7jK9mN2pQ4sT6vW8yZ1cF0rL"

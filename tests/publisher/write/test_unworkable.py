@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.text.unworkable import tell_unworkable
+from publisher.write.unworkable import tell_unworkable
 
 SKILL = {"name": "rich", "description": "Does it.", "allowed-tools": "Bash", "metadata": {}}
 

@@ -31,11 +31,12 @@ from typing import NamedTuple
 from builder.model.answers import Message
 from builder.model.errors import cut
 from builder.model.records import Variable, Variables
-from builder.text import dollars, typed_placeholders
+from builder.text import dollars
 from builder.text.foreign import KEPT_CHARS_MAX, KEPT_MAX, Kept
 from builder.text.messages import change_messages, write_messages
 from builder.text.plain_words import plain_words
 from builder.text.prompts import VARIABLE_NAME, variable_names
+from moving.importers import typed_placeholders
 
 CONVENTIONS = tuple(
     "dollar single f-string mustache jinja vscode typed brackets raycast arguments none".split()

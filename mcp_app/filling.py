@@ -1,7 +1,6 @@
 """Checks the values that a reader gives for a prompt's variables, and fills them in. Pure.
 
-MCP uses it. Clients and browsers have the same rules in their own code;
-`clients/vectors.json` has the cases.
+Clients and browsers have the same rules in their own code; `clients/vectors.json` has the cases.
 """
 
 import json
