@@ -119,14 +119,9 @@ def _note_stale(state: State, page: StalePage, known: bytes | None) -> bool:
 
 def write_page(page: StalePage, settings: Settings, state: State, site: Site) -> None:
     """Write one page of a list, and store its digest."""
-    tag, sort, number = page.tag, page.sort, page.number
-    made = dict(files.of_page(page, settings, state))
-    site.put(_at(tag, sort, number), made.items())
-    if (tag, sort, number) == (None, SORTS[0], 1):
-        site.write_fixed("repos", made["list"])
-        if settings.langfuse:
-            site.write_fixed("langfuse_list", made["langfuse_page"])
-    state.lists.put_page(tag, sort, number, page.digest)
+    at = page.tag, page.sort, page.number
+    site.put(_at(*at), files.of_page(page, settings, state))
+    state.lists.put_page(*at, page.digest)
 
 
 def _at(tag: str | None, sort: str, number: int) -> dict[str, object]:

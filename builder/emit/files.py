@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from builder.emit.history import StalePage
 from builder.model import envelopes
-from builder.model.answers import ErrorBody, LabelMove, Repo, RepoSummary, User, WithdrawnLine
+from builder.model.answers import ErrorBody, LabelMove, Repo, RepoSummary, User
 from builder.model.answers import Version as VersionRecord
 from builder.model.labels import Labels
 from builder.model.langfuse_records import LangfuseListMeta, LangfuseMeta, LangfusePrompt
@@ -94,10 +94,10 @@ def of_repo(
         yield "labels", envelopes.whole_list([*labels.current.values()])
     yield "raw", repo.content.encode()
     yield "body", repo.body.encode()
-    yield "versions", envelopes.whole_list(entries.listed(labels))
+    yield "versions", envelopes.whole_list(entries.listed)
     yield "repo", _single(repo)
-    yield "repo_feed", feeds.repo_feed(settings, repo, entries.readable(feeds.ENTRIES_MAX), labels)
-    if len(entries) >= COMPARED_MIN:
+    yield "repo_feed", feeds.repo_feed(settings, repo, entries.readable, labels)
+    if entries.count >= COMPARED_MIN:
         yield "compare_page", prompt_pages.compare_page(pages, repo.owner, repo.name)
         yield "versions_page", prompt_pages.versions_page(pages, repo, entries, labels)
     yield "repo_page", page
@@ -159,20 +159,6 @@ def of_withdrawn_repo(settings: Settings, parts: WithdrawnParts, owner: str, nam
     yield "withdrawn_repo", _withdrawn(message)
 
 
-def withdrawn_lines(owner: str, name: str, parts: WithdrawnParts) -> bytes:
-    """A repo's lines of ``withdrawn.jsonl``, in order of version."""
-    found = [
-        (str(one.version), one.withdrawal)
-        for one in parts.versions
-        if one.withdrawal != parts.whole
-    ] + ([(None, parts.whole)] if parts.whole else [])
-    lines = (
-        WithdrawnLine(owner, name, version, gone.at, gone.reason, gone.note)
-        for version, gone in found
-    )
-    return b"".join(envelopes.json_bytes(line) + b"\n" for line in lines)
-
-
 def of_owner(
     settings: Settings, user: User, rows: list[tuple[bytes, bytes]], found: list[bytes]
 ) -> Files:
@@ -190,16 +176,23 @@ def of_owner(
 
 
 def of_page(page: StalePage, settings: Settings, state: State) -> Files:
-    """A page of a list: for programs, for Langfuse's SDKs, and unless it is too deep for people."""
+    """A page of a list: for programs, for Langfuse's SDKs, and unless it is too deep for people.
+    The first of the list of all repos has two addresses.
+    """
     tag, sort, number = page.tag, page.sort, page.number
     rows = state.repos.rows(page.keys)
     meta = envelopes.list_meta(number, page.total, sort, tag)
     summaries = [summary for summary, _ in rows]
-    yield list_api(tag, sort, number).route.name, envelopes.envelope(summaries, meta)
+    data = envelopes.envelope(summaries, meta)
+    yield list_api(tag, sort, number).route.name, data
+    if is_first := (tag, sort, number) == (None, SORTS[0], 1):
+        yield "repos", data
     if settings.langfuse and sort == SORTS[0]:
         given = LangfuseListMeta(number, PAGE_SIZE, page.total, meta.pages)
         data = envelopes.envelope(state.repos.langfuse_rows(page.keys), given)
         yield langfuse_page(tag, number).route.name, data
+        if is_first:
+            yield "langfuse_list", data
     if number <= LIST_PAGES_MAX:
         html = pages_of(settings).render_list(
             "list.html",

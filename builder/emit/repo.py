@@ -26,12 +26,11 @@ from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.version_files import BYTES_MAX
 from builder.model.withdrawn import WithdrawnParts
-from builder.render import derive, prompt_pages, skills
+from builder.render import derive, prompt_pages, prompt_text, skills
 from builder.render.changes_table import metadata_changes
 from builder.render.derive import Entries, Stored
-from builder.render.files_panels import Since
 from builder.render.pages import pages_of
-from builder.render.prompt_text import trial_rank
+from builder.render.prompt_pages import Since
 from builder.render.skills import Skill
 from builder.search.telling_words import telling_words
 from builder.store import content
@@ -114,7 +113,7 @@ class Prompt:
         skills_kept = max(2, FILE_BYTES_KEPT // max(BYTES_MAX, settings.file_bytes))
         self.skill = lru_cache(skills_kept)(read_skill)
         self.find = lru_cache(skills_kept)(partial(_find, self.read, self.skill))
-        self.latest_text: prompt_pages.Shown | None = None
+        self.latest_text: prompt_text.Shown | None = None
 
     def write(self) -> Rendered:
         """Write the files that are not up to date on the site: versions, labels, refs, the repo.
@@ -180,7 +179,7 @@ class Prompt:
             found[name] = envelopes.json_bytes(entry)
         if gone:
             found = {name: found[name] for name in sorted(found, key=Version.parse)}
-        return Entries(found, len(gone))
+        return derive.entries_of(found, len(gone), self.history.labels)
 
     def _write_versions(self) -> tuple[list[Remembered], set[str]]:
         """Write the versions that are stale, or show other labels or another number. Returns all
@@ -211,7 +210,7 @@ class Prompt:
         stored = self.read(number)
         version = derive.version_record(stored, previous, ordinal, self.links)
         since, diff = self._since(older, stored) if older else (None, None)
-        text = prompt_pages.shown(self.pages, version, version.version, self._found(stored))
+        text = prompt_text.shown(self.pages, version, version.version, self._found(stored))
         if number == self.task.versions[-1]:
             self.latest_text = text  # of the prompt's page, too
         page = prompt_pages.version_page(self.pages, version, labels, text, since)
@@ -299,9 +298,9 @@ class Prompt:
         published += map(derive.epoch_seconds, remains)
         pulls = counts[0] if counts else None
         created = time_of(min(published))
-        repo = derive.repo_record(latest, len(entries), created, pulls, self.links, labels)
+        repo = derive.repo_record(latest, entries.count, created, pulls, self.links, labels)
         about = summarize(repo.description, repo.body)
-        text = self.latest_text or prompt_pages.shown(
+        text = self.latest_text or prompt_text.shown(
             self.pages, repo, repo.latest_version, self._found(latest)
         )
         by_day = counts.by_day if counts else ()
@@ -334,7 +333,7 @@ class Prompt:
             versions=history.encode_versions(rows),
             labels=history.encode_moves(self.history.moves),
             withdrawn=" ".join(sorted(gone.names)),
-            gone=files.withdrawn_lines(task.owner, task.name, gone),
+            gone=gone.lines(task.owner, task.name),
             versions_count=repo.versions_count,
             pulls=pulls,
             updated=updated,
@@ -342,7 +341,7 @@ class Prompt:
             trend=trend,
             tags=" ".join(repo.tags),
             kind=kind.key,
-            trial=trial_rank(repo),
+            trial=prompt_text.trial_rank(repo),
             digest=digest_of(summary, card, meta),
             search_digest=digest_of(line, b"%d %d %d %d" % (pulls, updated, created, trend)),
             summary=summary,

@@ -63,6 +63,14 @@ class Labels(NamedTuple):
             found.setdefault(version, []).append(label)
         return found
 
+    def newest_moves(self, most: int) -> list[tuple[int, LabelMove]]:
+        """The newest moves of all labels, newest first, each with its number among those of its
+        label, from 1.
+        """
+        histories = self.history.values()
+        moves = [(len(one) - age, move) for one in histories for age, move in enumerate(one[:most])]
+        return sorted(moves, key=lambda one: one[1].moved_at, reverse=True)[:most]
+
 
 NO_LABELS = Labels({}, {}, 1)
 

@@ -54,7 +54,7 @@ def objects_of(match: Match) -> list[str]:
         if route.name in ("version_skill_archive", "version_plugin"):
             return [found, found.replace(" version ", " archive ")]
         return [found]
-    if route.scope in ("list", "langfuse") and at:
+    if route.scope in ("list", "langfuse"):
         at = {"sort": SORTS[0], "page": "1"} | dict(at)
         at = {key: at[key] for key in ("tag", "sort", "page") if key in at}
     return [id_of(at)]

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from builder.model.answers import Withdrawal
+from builder.model.answers import Withdrawal, WithdrawnLine
 from builder.model.content_tree import WHOLE, WITHDRAWAL
+from builder.model.envelopes import json_bytes
 from builder.model.errors import cut
 from builder.model.labels import Move, moves_with
 from builder.model.names import Version
@@ -38,6 +39,19 @@ class WithdrawnParts(NamedTuple):
     @property
     def names(self) -> set[str]:
         return {str(one.version) for one in self.versions}
+
+    def lines(self, owner: str, name: str) -> bytes:
+        """The repo's lines of ``withdrawn.jsonl``, in order of version."""
+        found = [
+            (str(one.version), one.withdrawal)
+            for one in self.versions
+            if one.withdrawal != self.whole
+        ] + ([(None, self.whole)] if self.whole else [])
+        lines = (
+            WithdrawnLine(owner, name, version, gone.at, gone.reason, gone.note)
+            for version, gone in found
+        )
+        return b"".join(json_bytes(line) + b"\n" for line in lines)
 
 
 def public(withdrawal: WithdrawalFile) -> Withdrawal:

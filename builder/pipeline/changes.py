@@ -18,24 +18,21 @@ log = logging.getLogger("hub.build")
 
 class Changes(NamedTuple):
     """``home``: the mark and the text of ``home.md`` if it has changed, otherwise None. ``tasks``:
-    repos to render. ``withdrawn``: repos without readable versions. ``removed``: ids of removed
-    repos. ``owners``: handles whose profile has changed or was removed. ``faults``: the reasons why
-    other repos cannot be built.
+    repos to render; ``withdrawn``: repos without readable versions; both by id. ``removed``: ids of
+    removed repos. ``owners``: handles whose profile has changed or was removed. ``faults``: the
+    reasons why other repos cannot be built.
     """
 
     home: tuple[str, str] | None
-    tasks: list[Task]
-    withdrawn: list[Task]
+    tasks: dict[str, Task]
+    withdrawn: dict[str, Task]
     removed: list[str]
     owners: set[str]
     faults: Faults
 
     def named(self) -> tuple[Named, ...]:
         """The (owner, name) of all these repos, and (owner, None) for owners."""
-        repos: list[Named] = [(task.owner, task.name) for task in (*self.tasks, *self.withdrawn)]
-        for repo_id in self.removed:
-            owner, name = repo_id.split("/")
-            repos.append((owner, name))
+        repos = ((*one.split("/"),) for one in (*self.tasks, *self.withdrawn, *self.removed))
         return (*repos, *((owner, None) for owner in self.owners))
 
 
@@ -55,7 +52,7 @@ def find_changes(context: Context) -> Changes:
         named = owners = _by_owner(context.changed, begun)
         remembered = {f"{owner}/{name}": "" for owner in named for name in named[owner]}
     faults = Faults()
-    found = Changes(_find_home(context, faults), [], [], [], set(), faults)
+    found = Changes(_find_home(context, faults), {}, {}, [], set(), faults)
     seen = set()
     for done, owner in enumerate(owners):
         context.request.progress("Checking owners", done, len(owners))
@@ -72,7 +69,7 @@ def find_changes(context: Context) -> Changes:
                 task = _task(context, owner, name, mark, repo_id in begun)
                 if not task:
                     continue
-                (found.tasks if task.versions else found.withdrawn).append(task)
+                (found.tasks if task.versions else found.withdrawn)[repo_id] = task
             seen.add(repo_id)
         mark = content.owner_mark(root, owner)
         if not mark or mark != (state.owners.mark(owner) or content.NO_FILE_MARK):

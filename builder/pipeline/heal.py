@@ -99,7 +99,6 @@ def _note_lost(state: State, object_id: str) -> None:
     elif object_id == SITE:
         for work in (Work.FIXED, Work.HOME, Work.TAGS, Work.WITHDRAWN, Work.CATALOGUE):
             state.todo.add(work)
-        state.lists.put_page(None, "top", 1, b"")
         state.todo.add(Work.FIRST_PAGES, [""])
     else:
         state.todo.add(Work.CATALOGUE)

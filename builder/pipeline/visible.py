@@ -39,7 +39,7 @@ def make_visible(context: Context, found: Changes) -> None:
         emit.catalogue.write_withdrawn_lines(state, context.site)
         state.todo.done(Work.WITHDRAWN)
     _write_owners(context, sorted(state.todo.names(Work.OWNER)))
-    for owner in {task.owner for task in found.withdrawn}:
+    for owner in {task.owner for task in found.withdrawn.values()}:
         if state.owners.mark(owner) is None:
             # The owner had only withdrawn prompts, and the profile showed them.
             context.site.remove(*emit.catalogue.owner_files(owner))
@@ -66,8 +66,7 @@ def _note_begun(context: Context, found: Changes) -> set[str]:
         state.todo.add(Work.HOME)
     if found.tasks and state.pulls.shown() != newest(context.pulls):
         state.pulls.begin(*newest(context.pulls))
-    tasks = [*found.tasks, *found.withdrawn]
-    repos = {task.id for task in tasks} | {*found.removed}
+    repos = {*found.tasks, *found.withdrawn, *found.removed}
     state.todo.add(Work.OWNER, found.owners | {repo_id.split("/")[0] for repo_id in repos})
     begun = state.todo.names(Work.REPO)
     if not context.is_fresh:
@@ -76,12 +75,12 @@ def _note_begun(context: Context, found: Changes) -> set[str]:
     return begun
 
 
-def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
+def _write_withdrawn(context: Context, tasks: dict[str, Task]) -> None:
     """Remove repos without readable versions from the site, and write the reason."""
     state, faults = context.state, Faults()
-    for task in tasks:
+    for repo_id, task in tasks.items():
         with faults:
-            parts = read_parts(context.settings.content, task.id, task.withdrawn)
+            parts = read_parts(context.settings.content, repo_id, task.withdrawn)
             at = {"owner": task.owner, "name": task.name}
             context.site.put(at, emit.files.of_withdrawn_repo(context.settings, parts, **at))
             context.site.remove(
@@ -92,26 +91,24 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
                 )
             )
             context.rendered += 1
-            _forget_repo(state, task.id, [task.id])
-            lines = emit.files.withdrawn_lines(task.owner, task.name, parts)
-            state.withdrawn.put(task.id, task.mark, len(parts.versions), lines)
+            _forget_repo(state, repo_id, [repo_id])
+            state.withdrawn.put(repo_id, task.mark, len(parts.versions), parts.lines(**at))
             _note_withdrawn(state)
-            state.todo.done(Work.REPO, [task.id])
+            state.todo.done(Work.REPO, [repo_id])
     context.note_faults(faults)
 
 
-def _write_repos(context: Context, tasks: list[Task]) -> list[str]:
+def _write_repos(context: Context, tasks: dict[str, Task]) -> list[str]:
     """Write repos; returns archives of skills that only the old files of their owners name."""
     state, archives = context.state, []
     if not tasks:
         return archives
-    known = {task.id: task.old for task in tasks}
     try:
-        rendered = emit.pool.render_repos(tasks, context.settings, context.site)
+        rendered = emit.pool.render_repos([*tasks.values()], context.settings, context.site)
         for done, (row, objects) in enumerate(rendered):
             context.request.progress("Writing prompts", done, len(tasks))
             context.rendered += 1
-            old = None if context.is_fresh else known[row.id] or state.repos.get(row.id)
+            old = None if context.is_fresh else tasks[row.id].old or state.repos.get(row.id)
             state.repos.put(row, old)
             if context.is_fresh:
                 state.files.flush()

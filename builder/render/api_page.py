@@ -152,32 +152,36 @@ class Record(NamedTuple):
     fields: list[Field]
 
 
+SECTIONS = ("Prompts", "Versions", "Labels", "Lists", "Publishing")
+
+
 class ApiPage(NamedTuple):
-    """The whole page. ``token`` explains tokens. ``failures``: the codes of errors, by status."""
+    """The whole page. ``token`` explains tokens. ``groups``: the operations, by section.
+    ``failures``: the codes of errors, by status.
+    """
 
     description: str
     token: str
-    operations: list[Operation]
+    groups: dict[str, list[Operation]]
     records: list[Record]
     failures: dict[HTTPStatus, list[str]]
-
-    @property
-    def groups(self) -> dict[str, list[Operation]]:
-        """The operations, by section of the page."""
-        names = ("Prompts", "Versions", "Labels", "Lists", "Publishing")
-        return {name: [one for one in self.operations if _group_of(one) == name] for name in names}
 
 
 def describe(
     document: Mapping[str, Any], statuses: Mapping[str, int], examples: Examples
 ) -> ApiPage:
     """The page of an OpenAPI document of this hub, and of the error codes with their statuses."""
-    components, paths = document["components"], document["paths"]
+    components = document["components"]
+    groups: dict[str, list[Operation]] = {name: [] for name in SECTIONS}
+    for url, item in document["paths"].items():
+        for method in item:
+            one = _operation(document, url, method, examples)
+            groups[_section_of(one)].append(one)
     schemas = components["schemas"].items()
     return ApiPage(
         document["info"]["description"],
         components["securitySchemes"]["token"]["description"],
-        [_operation(document, url, one, examples) for url, item in paths.items() for one in item],
+        groups,
         [Record(name, one.get("description", ""), _fields(one)) for name, one in schemas],
         {
             HTTPStatus(status): [code for code, its in statuses.items() if its == status]
@@ -186,7 +190,7 @@ def describe(
     )
 
 
-def _group_of(one: Operation) -> str:
+def _section_of(one: Operation) -> str:
     if one.method != "GET":
         return "Publishing"
     _, name, path = one.url.partition("/{name}")

@@ -53,23 +53,26 @@ class Picture(NamedTuple):
     height: int
 
 
-def charts(entries: Sequence[ListedVersion], labels: Labels) -> Markup:
-    """The picture for a desk; and that for a phone, folded, so that the list is near the top."""
-    small = chart(entries, labels, "phone", PHONE_VERSIONS_MAX)
+def charts(entries: Sequence[ListedVersion], labels: Labels, count: int) -> Markup:
+    """The picture for a desk; and that for a phone, folded, so that the list is near the top.
+    ``entries`` are the newest of ``count`` versions, oldest first.
+    """
+    small = chart(entries, labels, count, "phone", PHONE_VERSIONS_MAX)
     folded = '<details class="phone"><summary>Picture of the versions</summary>\n{}</details>\n'
-    return chart(entries, labels, "wide") + (small and Markup(folded).format(small))
+    return chart(entries, labels, count, "wide") + (small and Markup(folded).format(small))
 
 
 def chart(
     entries: Sequence[ListedVersion],
     labels: Labels,
+    count: int,
     place: str = "",
     versions_max: int = VERSIONS_MAX,
 ) -> Markup:
     """The picture of a prompt's newest versions, with the moves of up to LABELS_MAX labels since
-    the first of them, and a sentence about what it leaves out. ``entries`` are oldest first. Empty
-    if no label names one of them: then the list of versions says as much. ``place``: a class of
-    the style sheet, that of screens on which it stands.
+    the first of them, and a sentence about what it leaves out. Empty if no label names one of
+    them: then the list of versions says as much. ``place``: a class of the style sheet, that of
+    screens on which it stands.
     """
     shown = entries[-versions_max:]
     if not (moves := shown_moves(shown, labels)):
@@ -87,7 +90,7 @@ def chart(
         picture.height,
         _in_words(shown, moves),
         Markup("").join(parts),
-        _left_out(len(shown), len(entries), moves, labels, place),
+        _left_out(len(shown), count, moves, labels, place),
     )
 
 

@@ -5,9 +5,9 @@ A repo *is* its versions: its own fields come from the latest one.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -32,9 +32,10 @@ from builder.text.messages import parse_messages
 PULL_WEIGHT = 1
 PUBLICATION_WEIGHT = 5
 HALF_LIFE_SECONDS = 7 * DAY_SECONDS
-# The most versions on a page with, and without, a prompt; older ones are left out.
+# The most versions on a page with, and without, a prompt, and in a feed; older ones are left out.
 VERSIONS_WITH_PROMPT_MAX = 4
 VERSIONS_SHOWN_MAX = 200
+VERSIONS_IN_FEED_MAX = 50
 
 # The fields of a version's record that readers get as they are.
 _RECORDED = (
@@ -142,53 +143,37 @@ class _KnownVersion(answers.ListedVersion, gc=False):
 _decode_entry = msgspec.json.Decoder(_KnownVersion).decode
 
 
-class Entries(Sequence[answers.ListedVersion]):
-    """All versions of a repo as they are listed, oldest first, from their JSON without labels;
-    ``gone``: the number of withdrawn ones. Each is decoded when it is needed, because a repo may
-    have thousands.
+class Entries(NamedTuple):
+    """The versions of a repo as they are listed, newest first: of ``count``, the ``newest``, and
+    the first of those that are ``readable``, not withdrawn; ``listed`` has the JSON of all.
+    ``gone``: the number of withdrawn ones.
     """
 
-    def __init__(self, rows: dict[str, bytes], gone: int) -> None:
-        self._rows = rows
-        self._in_order = [*rows.values()]
-        self.gone = gone
+    count: int
+    gone: int
+    newest: list[answers.ListedVersion]
+    readable: list[answers.ListedVersion]
+    listed: list[Raw]
 
-    def __len__(self) -> int:
-        return len(self._rows)
 
-    def __getitem__(
-        self, place: int | slice
-    ) -> answers.ListedVersion | list[answers.ListedVersion]:
-        if isinstance(place, slice):
-            return [*map(_decode_entry, self._in_order[place])]
-        return _decode_entry(self._in_order[place])
-
-    def readable(self, limit: int) -> list[answers.ListedVersion]:
-        """The newest that are not withdrawn, newest first."""
-        return [*islice((one for one in reversed(self) if not one.withdrawn), limit)]
-
-    def listed(self, labels: Labels) -> list[Raw]:
-        """The JSON of each with its labels, newest first."""
-        rows = self._rows
-        if labels.history:
-            rows = {name: row[:-1] + b',"labels":[]}' for name, row in rows.items()}
-            for name, shown in labels.by_version().items():
-                rows[name] = rows[name][:-3] + json_bytes(shown) + b"}"
-        return [*map(Raw, reversed(rows.values()))]
+def entries_of(rows: dict[str, bytes], gone: int, labels: Labels) -> Entries:
+    """The entries, from their JSON without labels, oldest first. Decodes no more than are shown,
+    because a repo may have thousands.
+    """
+    decoded = map(_decode_entry, reversed(rows.values()))
+    newest = [*islice(decoded, VERSIONS_SHOWN_MAX)]
+    readable = (one for one in chain(newest, decoded) if not one.withdrawn)
+    if labels.history:
+        rows = {name: row[:-1] + b',"labels":[]}' for name, row in rows.items()}
+        for name, shown in labels.by_version().items():
+            rows[name] = rows[name][:-3] + json_bytes(shown) + b"}"
+    listed = [*map(Raw, reversed(rows.values()))]
+    return Entries(len(rows), gone, newest, [*islice(readable, VERSIONS_IN_FEED_MAX)], listed)
 
 
 def labelled_version(version: answers.Version, label: str, moved_at: str) -> answers.Version:
     """The version as the one that a label names."""
     return answers.LabelledVersion(*astuple(version), label=label, moved_at=moved_at)
-
-
-def newest_moves(labels: Labels, most: int) -> list[tuple[int, answers.LabelMove]]:
-    """The newest moves of all labels, newest first, each with its number among those of its label,
-    from 1.
-    """
-    histories = labels.history.values()
-    moves = [(len(one) - age, move) for one in histories for age, move in enumerate(one[:most])]
-    return sorted(moves, key=lambda one: one[1].moved_at, reverse=True)[:most]
 
 
 def repo_record(

@@ -18,7 +18,6 @@ from builder.model.labels import NO_LABELS, Labels
 from builder.model.links import Links
 from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
-from builder.render.derive import newest_moves
 from builder.render.pages import pages_of
 from builder.text.one_line import one_line
 
@@ -74,7 +73,7 @@ def repo_feed(
     if labels.history:
         # The publication that carried a move has the same time; the stable sort keeps it below the
         # move.
-        moves = newest_moves(labels, ENTRIES_MAX)
+        moves = labels.newest_moves(ENTRIES_MAX)
         entries = [*((one[1].moved_at, _move_entry(repo, *one, links)) for one in moves), *entries]
         entries.sort(key=lambda entry: entry[0], reverse=True)
         del entries[ENTRIES_MAX:]

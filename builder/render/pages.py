@@ -13,7 +13,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -185,6 +185,10 @@ def dated(time: str) -> Markup:
 def line(text: str) -> str:
     """The start of a text, as one line."""
     return one_line(text, SHORTENED_CHARS)
+
+
+def lines(parts: Iterable[str]) -> Markup:
+    return Markup("\n".join(parts))
 
 
 _FILTERS = [built_from, by_name, changes_table, counts, dated, day, explain, hashed, href, isolated]

@@ -15,17 +15,18 @@ from builder.model.plural import counted, day, human_size
 from builder.model.records import Source
 from builder.model.service_urls import COMPARE_URL
 from builder.model.withdrawn import BECAUSE
-from builder.render import derive
+from builder.render.changes_table import changes_table
 from builder.render.chart import PHONE_VERSIONS_MAX, PRODUCTION, charts, rank, spark
-from builder.render.derive import Entries
-from builder.render.file_pages import Files
-from builder.render.files_panels import Since, changes_since
-from builder.render.pages import Pages, dated, hashed, line, shortened
-from builder.render.prompt_text import form, lines, shown_text
+from builder.render.derive import VERSIONS_WITH_PROMPT_MAX, Entries
+from builder.render.pages import Pages, dated, hashed, line, lines, shortened
+from builder.render.prompt_text import Shown
 from builder.render.skills import marketplace_name, plugin_name
-from builder.text.abilities import Findings
+from builder.text.abilities import FindingChange
 from builder.text.code_snippets import python_snippet, script_snippet
+from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks, visible
+from builder.text.hunks import Readable, counts, file_hunks
+from builder.text.interface import Change
 from builder.text.readable import isolated
 from builder.text.summary import has_own_description
 from builder.text.values import as_text
@@ -36,25 +37,17 @@ MOVES_MAX = 60
 PARAMETERS_MAX = 5
 
 
-class Shown(NamedTuple):
-    """A text as its pages show it, with the outline, the form and the files. ``found``: what it can
-    do, None if it is only a text; ``marks``: those left for the rest of a page.
+class Since(NamedTuple):
+    """The changes since the previous version: for callers, of the text, files, and findings as
+    ``abilities.compare`` yields them, or None if both versions are only texts. ``metadata``: as
+    ``metadata_changes`` returns it, if the text is unchanged.
     """
 
-    text: Markup
-    outline: Markup | str
-    form: Markup | str
-    files: Files
-    found: Findings | None
-    marks: Marks
-
-
-def shown(pages: Pages, one: Repo | Version, number: str, found: Findings | None) -> Shown:
-    """The text for the page of its version, and for the page of its prompt if it is the latest."""
-    marks = Marks()
-    files = Files(pages, one, number)
-    text, outline = shown_text(pages, one, number, marks, files)
-    return Shown(text, outline, form(pages, one.variables, marks), files, found, marks)
+    callers: Sequence[Change]
+    text: Readable
+    files: Sequence[FileChange]
+    found: Sequence[FindingChange] | None
+    metadata: str = ""
 
 
 def version_page(
@@ -103,8 +96,29 @@ def _fields(one: Repo | Version, number: str, text: Shown, time: str) -> dict[st
         "form": text.form,
         "text": text.text,
         "outline": text.outline,
-        "files": text.files.panel(),
+        "files": text.panel,
     }
+
+
+def changes_since(pages: Pages, since: Since, version: Version, marks: Marks) -> tuple[str, Markup]:
+    """The number of lines changed since the previous version, and the changes as HTML."""
+    previous, number = version.previous, version.version
+    callers = pages.macro("callers.html", "for_applications")
+    parts = [callers(since.callers, previous, number, marks)]
+    has_files = since.found is not None
+    what = "The text and files are" if has_files and not since.files else "The text is"
+    same = f"{what} unchanged. {since.metadata}".strip()
+    if since.found:
+        can_do = pages.macro("can_do.html", "can_do_changes")
+        parts.append(can_do(since.found, marks, has_note=False))
+    parts.append(changes_table(since.text.rows, previous, number, marks, same))
+    hunks = file_hunks(since.files)
+    if has_files:  # Few versions have them, so their template is a macro.
+        of_files = pages.macro("files.html", "file_changes")
+        pairs = [*zip(since.files, hunks, strict=True)]
+        repo = version.owner, version.name
+        parts.append(of_files(pairs, previous, number, marks, repo=repo))
+    return counts(since.text, *hunks), Markup("".join(parts))
 
 
 def repo_page(
@@ -116,13 +130,10 @@ def repo_page(
     text: Shown,
     by_day: Sequence[tuple[int, int]] = (),
 ) -> bytes:
-    """The page of a prompt; ``entries`` are all its versions, including withdrawn ones, oldest
-    first; ``by_day`` as in ``PullCounts``.
-    """
-    newest_first = entries[: -derive.VERSIONS_WITH_PROMPT_MAX - 1 : -1]
-    (latest,) = entries.readable(1)
+    """The page of a prompt; ``by_day`` as in ``PullCounts``."""
     labelled = labels.by_version()
-    rows = [_version_row(pages, repo, one, labelled) for one in newest_first]
+    newest = entries.newest[:VERSIONS_WITH_PROMPT_MAX]
+    rows = [_version_row(pages, repo, one, labelled) for one in newest]
     return pages.fill_page(
         "repo.html",
         **_fields(repo, repo.latest_version, text, repo.updated_at),
@@ -131,11 +142,11 @@ def repo_page(
         pulls=counted(repo.pulls, "pull") if repo.pulls else "",
         tags=pages.macro("macros.html", "tag_links")(repo.tags),
         glance=(glance := _glance(pages, labelled.get(repo.latest_version, ()))),
-        use=_use(pages, repo, repo.latest_version, latest.raw_url, _followed(labels)),
+        use=_use(pages, repo, repo.latest_version, entries.readable[0].raw_url, _followed(labels)),
         facts=_facts(
             pages,
             repo,
-            latest,
+            entries.readable[0],
             glance,
             _elsewhere(pages, repo, labels),
             f"{repo.pulls:,}" if repo.pulls else "",
@@ -143,20 +154,19 @@ def repo_page(
         ),
         can_do=_can_do(pages, text, Marks(text.marks.left)),
         versions=lines(rows),
-        older=f"{len(entries) - len(rows):,}" if len(entries) > len(rows) else "",
-        has_others=len(entries) > 1,
+        older=f"{entries.count - len(rows):,}" if entries.count > len(rows) else "",
+        has_others=entries.count > 1,
     )
 
 
 def versions_page(pages: Pages, repo: Repo, entries: Entries, labels: Labels) -> bytes:
-    """The page that lists the versions of a prompt; ``entries`` as in ``repo_page``."""
+    """The page that lists the versions of a prompt."""
     marks = Marks()
-    newest_first = entries[: -derive.VERSIONS_SHOWN_MAX - 1 : -1]
-    readable = [one.version for one in newest_first if not one.withdrawn]
+    readable = [one.version for one in entries.newest if not one.withdrawn]
     labelled = labels.by_version()
-    rows = [_versions_row(pages, repo, one, labelled, marks) for one in newest_first]
-    is_whole = len(newest_first) == len(entries)
-    moves = derive.newest_moves(labels, MOVES_MAX)
+    rows = [_versions_row(pages, repo, one, labelled, marks) for one in entries.newest]
+    is_whole = len(rows) == entries.count
+    moves = labels.newest_moves(MOVES_MAX)
     current = [labels.current[label] for label in _by_weight(labels.current)]
     options = pages.macro("versions_parts.html", "options")
     return pages.fill_page(
@@ -165,10 +175,10 @@ def versions_page(pages: Pages, repo: Repo, entries: Entries, labels: Labels) ->
         name=repo.name,
         title=repo.title,
         created=dated(repo.created_at),
-        versions_count=f"{len(entries):,}",
+        versions_count=f"{entries.count:,}",
         withdrawn_count=f"{entries.gone:,}" if entries.gone else "",
-        listed_count="" if is_whole else f"{len(newest_first):,}",
-        picture=charts(entries, labels),
+        listed_count="" if is_whole else f"{len(rows):,}",
+        picture=charts(entries.newest[::-1], labels, entries.count),
         moves=pages.macro("versions_parts.html", "moves_table")(moves, marks),
         labels=pages.macro("versions_parts.html", "label_facts")(current),
         latest=repo.latest_version,

@@ -2,8 +2,8 @@
 the home page that visitors can fill in. Pure, like builder.render.pages.
 """
 
-from collections.abc import Iterable
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -11,7 +11,8 @@ from builder.model.answers import Message, Repo, Version
 from builder.model.plural import counted
 from builder.model.records import Variable
 from builder.render.file_pages import Files
-from builder.render.pages import Pages, shortened
+from builder.render.pages import Pages, lines, shortened
+from builder.text.abilities import Findings
 from builder.text.hidden_chars import MARKS_MAX, Marks, called, hidden_characters, visible
 from builder.text.prompts import mark_variables, variable_names
 from builder.text.readable import Heading, readable
@@ -28,7 +29,31 @@ HIDDEN_KINDS_MAX = 5
 OUTLINE_MAX = 40
 
 
-def shown_text(
+class Shown(NamedTuple):
+    """A text as its pages show it, with the outline, the form, the files and their panel.
+    ``found``: what it can do, None if it is only a text; ``marks``: those left for the rest of a
+    page.
+    """
+
+    text: Markup
+    outline: Markup | str
+    form: Markup | str
+    files: Files
+    panel: Markup | str
+    found: Findings | None
+    marks: Marks
+
+
+def shown(pages: Pages, one: Repo | Version, number: str, found: Findings | None) -> Shown:
+    """The text for the page of its version, and for the page of its prompt if it is the latest."""
+    marks = Marks()
+    files = Files(pages, one, number)
+    text, outline = _shown_text(pages, one, number, marks, files)
+    fields = form(pages, one.variables, marks)
+    return Shown(text, outline, fields, files, files.panel(), found, marks)
+
+
+def _shown_text(
     pages: Pages, one: Repo | Version, number: str, marks: Marks, files: Files
 ) -> tuple[Markup, Markup | str]:
     """The text, and the list of its headings if it has several."""
@@ -155,10 +180,6 @@ def mark_variable(name: str, placeholder: str) -> str:
 def utf16_length(text: str) -> int:
     """The length as JavaScript counts it."""
     return len(text.encode("utf-16-le")) // 2
-
-
-def lines(parts: Iterable[str]) -> Markup:
-    return Markup("\n".join(parts))
 
 
 # Visitors would miss the fields of a longer text.

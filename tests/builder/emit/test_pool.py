@@ -167,7 +167,7 @@ def test_a_worker_gets_one_batch_at_a_time(many):
         remembered.begin(forget=True)
         request = Request(many, None, edited=True, full=True, index=False, progress=lambda *_: None)
         found = find_changes(Context(request, remembered, pulls, Site(many.out)))
-    tasks = Counted(found.tasks)
+    tasks = Counted(found.tasks.values())
     rows = pool.render_repos(tasks, many, Site(many.out))
     next(rows)
     # The batch that this row is of, and one for each worker.

@@ -42,7 +42,7 @@ def labels(**moves: list[tuple[str | None, str]]) -> Labels:
 
 
 def drawn(entries: list[ListedVersion], of: Labels) -> ElementTree.Element:
-    return ElementTree.fromstring(chart(entries, of).partition("\n")[0])
+    return ElementTree.fromstring(chart(entries, of, len(entries)).partition("\n")[0])
 
 
 def lines(group: ElementTree.Element) -> list[tuple[float, ...]]:
@@ -118,13 +118,14 @@ def test_a_withdrawn_version_ends_where_it_was_withdrawn():
 
 def test_versions_without_labels_need_no_picture():
     entries = [version("1.0.0", DAYS[0]), version("1.1.0", DAYS[1])]
-    assert chart(entries[:1], labels()) == chart(entries, labels()) == ""
-    assert "1.0.0" in chart([version("1.0.0", DAYS[0])], labels(a=[("1.0.0", DAYS[1])]))
+    assert chart(entries[:1], labels(), 1) == chart(entries, labels(), 2) == ""
+    assert "1.0.0" in chart([version("1.0.0", DAYS[0])], labels(a=[("1.0.0", DAYS[1])]), 1)
 
 
 def test_what_the_picture_leaves_out_is_said():
-    def said(*of) -> list[str]:
-        return re.findall(r'<p class="meta (\w*)">The picture shows (.*)\.</p>', charts(*of))
+    def said(entries, labels) -> list[str]:
+        html = charts(entries, labels, len(entries))
+        return re.findall(r'<p class="meta (\w*)">The picture shows (.*)\.</p>', html)
 
     entries = [version(f"1.{number}.0", DAYS[0]) for number in range(VERSIONS_MAX + 1)]
     of = labels(**{f"l{number}": [("1.20.0", DAYS[0])] for number in range(LABELS_MAX + 1)})
@@ -152,7 +153,7 @@ def test_a_label_without_a_line_in_the_picture_has_no_place_in_its_legend():
         "canary": ["1.9.0", "1.0.0"],
         "old": ["1.0.0", "1.10.0"],
     }
-    assert chart(entries[-1:], labels(production=[("1.0.0", DAYS[0])])) == ""
+    assert chart(entries[-1:], labels(production=[("1.0.0", DAYS[0])]), 1) == ""
 
 
 def test_the_labels_that_moved_most_are_shown():

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 from builder.model.records import StoredFile
 from builder.model.settings import Settings
-from builder.render.files_panels import Since, changes_since
 from builder.render.pages import pages_of
+from builder.render.prompt_pages import Since, changes_since
 from builder.text.file_diff import COMPARED_BYTES_MAX, compare_files
 from builder.text.hidden_chars import Marks
 from builder.text.hunks import NO_LINES
