@@ -63,7 +63,7 @@ class Examples(NamedTuple):
 
 
 # So much of an answer is shown: of a text, of each text in JSON, of each record, and of each list.
-TEXT_CHARS, JSON_CHARS, FIELDS, ENTRIES = 240, 48, 8, 1
+TEXT_CHARS, JSON_CHARS, FIELDS, ENTRIES = 240, 48, 6, 1
 # JSON that is longer is shown as a text.
 ANSWER_BYTES_READ = 65_536
 
