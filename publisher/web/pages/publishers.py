@@ -6,7 +6,7 @@ from wtforms import RadioField, SelectField, StringField
 from wtforms.fields.choices import SelectChoice
 from wtforms.validators import DataRequired, InputRequired
 
-from publisher.trusted.issuers import Issuer
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from publisher.trusted.publishers import ENVIRONMENT_CHARS_MAX, WORKFLOWS, Entered, TrustedPublisher
 from publisher.web.pages import snippets
 from publisher.web.pages.frame import Frame, errors_shown
@@ -161,4 +161,5 @@ def _new_form(frame: Frame, **options: None) -> PublisherForm:
 
 
 def _shown(issuer: Issuer) -> str:
-    return f"{PROVIDERS[issuer.kind]} ({issuer.url})"
+    name = PROVIDERS[issuer.kind]
+    return name if issuer in DEFAULT_ISSUERS else f"{name} ({issuer.url})"
