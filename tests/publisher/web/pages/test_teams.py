@@ -229,7 +229,8 @@ def test_drafts_are_their_authors(team: Team) -> None:
     assert "Only you can see it." in page.words
     draft = team.bob.page.response.url
     assert "A draft." not in team.ann.get(team.path()).html
-    assert team.ann.get(draft.removeprefix(team.people.url)).status == 404
+    page = team.ann.get(draft.removeprefix(team.people.url))
+    assert "This draft is not there any more" in page.words and "A draft." not in page.html
     team.remove(team.bob)
     page = team.bob.get(draft.removeprefix(team.people.url))
     assert "Publish it as a prompt of your own." in page.words and "A draft." not in page.html
