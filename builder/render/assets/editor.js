@@ -1,6 +1,5 @@
-// The editor. All of it works without this script, which keeps the text in this browser
-// while the user types, shows after each pause what the hub makes of it, and marks variables and
-// Markdown in the text.
+// The editor, which works without this script. It keeps the text in this browser while the user
+// types, shows after each pause what the hub makes of it, and marks variables and Markdown.
 
 import { minute } from "./account.js";
 import { counted, manageFiles } from "./editor_files.js";
@@ -12,17 +11,16 @@ const LOOK_MS = 700;
 const LOOK_BYTES_MAX = 100_000;
 // The parts of the page that a preview replaces.
 const SHOWN = ["warnings", "address", "reads", "differs", "next", "publish"];
-// Fields of each form that are not the user's text.
+// Fields that are not the user's text.
 const OWN_FIELDS = [
   "csrf_token", "nonce", "seal", "step", "proposed", "see", "action", "draft", "revision", "told",
 ];
 const SENT = "hub-sent";
-// The user's choice of a text field in this browser: "plain" or "marked".
+// "plain" or "marked".
 const CHOSEN = "hub-text-field";
-// The lines around each field of a form.
+// The lines around each field.
 const PART_BYTES = 120;
 
-const encoder = new TextEncoder();
 const local = storageOf(() => localStorage);
 const session = storageOf(() => sessionStorage);
 const published = byId("published");
@@ -31,7 +29,7 @@ if (published) forgetSent();
 if (form) start();
 
 function start() {
-  const text = form.elements.namedItem("content");
+  const text = form.elements.content;
   const key = keyOf(form.dataset);
   const files = manageFiles(form, text, { flush, changed });
   const look = later(LOOK_MS, async () => {
@@ -44,14 +42,17 @@ function start() {
     keepFields(key);
   });
   // Touch keyboards and screen readers of phones work best with the browser's own field.
-  const usual = matchMedia("(pointer: fine)").matches ? "marked" : "plain";
-  let chosen = local?.getItem(CHOSEN) ?? usual;
+  let chosen = local?.getItem(CHOSEN) ?? (matchMedia("(pointer: fine)").matches ? "marked" : "plain");
   let marked = null;
   offerKept(key);
   form.querySelector("[aria-invalid=true]")?.focus();
   byId("preview").hidden = true;
-  if (text.value && !form.elements.namedItem("seal")) look.soon();
+  if (text.value && !form.elements.seal) look.soon();
   showField();
+  // The text that a browser restores when the user comes back.
+  addEventListener("pageshow", () => {
+    if (text.value !== text.defaultValue) text.dispatchEvent(new Event("input", { bubbles: true }));
+  });
   byId("other-field").addEventListener("click", () => {
     chosen = chosen === "marked" ? "plain" : "marked";
     store(CHOSEN, chosen);
@@ -70,15 +71,17 @@ function start() {
   form.addEventListener("submit", (event) => {
     flush();
     keepFields(key);
-    if (isTooLarge(new FormData(form))) event.preventDefault();
-    else session?.setItem(SENT, key);
+    if (isTooLarge(new FormData(form))) return event.preventDefault();
+    session?.setItem(SENT, key);
+    // Once published, "back" leads to the list, not to a second new prompt.
+    if (event.submitter?.id === "publish") history.replaceState(null, "", location.pathname.replace(/\/new$/, ""));
   });
   addEventListener("pagehide", keep.now);
   addEventListener("storage", (event) => {
     // The browser has one copy of each edited prompt.
     if (event.key === key && event.newValue) {
       tell("You write this in another tab, too, and this browser keeps what you typed last in either. "
-        + "Press Save draft in both to keep both.");
+        + "Save a draft in both to keep both.");
     }
   });
 
@@ -149,11 +152,9 @@ function isTooLarge(data) {
 }
 
 function bytesOf(data) {
-  return [...data].reduce((sum, [name, value]) => sum + PART_BYTES + name.length
-    + (typeof value === "string" ? encoder.encode(value).length : value.size), 0);
+  return [...data].reduce((sum, [name, value]) => sum + PART_BYTES + name.length + new Blob([value]).size, 0);
 }
 
-/** After a publication, the copy of the sent text is removed. */
 function forgetSent() {
   const sent = session?.getItem(SENT);
   if (sent) local?.removeItem(sent);
@@ -165,7 +166,7 @@ function offerKept(key) {
   const sent = session?.getItem(SENT);
   session?.removeItem(SENT);
   // The hub has a saved draft, so no copy is needed.
-  if (sent && form.elements.namedItem("draft") && isShown(keptAt(sent))) local.removeItem(sent);
+  if (sent && form.elements.draft && isShown(keptAt(sent))) local.removeItem(sent);
   const kept = keptAt(key);
   if (!kept || isShown(kept, sent === key)) return;
   tell(`This browser has kept what you wrote until ${minute(kept.at)}, which this page does not show. `, [
@@ -234,7 +235,7 @@ async function lookAt() {
 function showLook(there) {
   byId("preview").hidden = there !== null;
   byId("stale").textContent = there ? "" : "The preview is not up to date.";
-  if (!there) return;
+  if (!there) return byId("next").replaceChildren(document.querySelector("#next label") ?? "");
   for (const id of SHOWN) {
     const mine = byId(id);
     const its = there.getElementById(id);
@@ -269,7 +270,7 @@ function showRows(there) {
 
 function showSize(text) {
   const max = Number(form.dataset.bytesMax);
-  const left = max - encoder.encode(text).length;
+  const left = max - new Blob([text]).size;
   const place = byId("size");
   place.hidden = left * 2 > max;
   place.textContent =

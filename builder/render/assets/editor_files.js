@@ -7,8 +7,6 @@ import { byId, element } from "./site.js";
 const TEXT = "text,";
 const BASE64 = "base64,";
 
-const encoder = new TextEncoder();
-
 /**
  * Gives the form's files their behaviour. `flush()` writes what was typed to `field` and its row;
  * `changed()` is called after each change of a row.
@@ -55,7 +53,7 @@ export function manageFiles(form, field, { flush, changed }) {
   function commit() {
     if (!edited || field.value === shown) return;
     shown = field.value;
-    setData(edited, TEXT + shown, encoder.encode(shown).length);
+    setData(edited, TEXT + shown, new Blob([shown]).size);
     update();
   }
 

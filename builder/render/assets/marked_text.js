@@ -113,8 +113,6 @@ export function markText(textarea) {
     if (textarea.value !== view.state.doc.toString()) view.setState(stateOf());
   }
   textarea.addEventListener("input", read);
-  // The text that a browser restores in a form when the user returns to the page.
-  addEventListener("pageshow", read);
   label.addEventListener("click", () => view.focus());
   textarea.after(host);
   return {

@@ -216,11 +216,11 @@ class _Editor:
         try:
             return self._actions.get(action, self._preview)(sent)
         except (WritingError, RequestError) as error:
+            is_look = action == "look"
             if isinstance(error, RequestError) and error.code == "base_version_mismatch":
-                return self._conflict(sent)
+                return self._again(sent) if is_look else self._conflict(sent)
             if isinstance(error, RequestError) and error.status >= 500:
                 return self._again(sent, note=FAILED, detail=str(error), status=error.status)
-            is_look = action == "look"
             if isinstance(error, RequestError) and not is_look:
                 return self._again(sent, note=str(error), status=error.status)
             errors = {"content": [str(error)]} if isinstance(error, RequestError) else error.errors
