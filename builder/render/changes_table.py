@@ -18,6 +18,12 @@ WHOLE_MAX = 2_000
 START, END = 1_000, 500
 _TAGS = {"": "", "-": "del", "+": "ins"}
 _NO_SIDE = '<td class="to"></td>'
+_TITLES = "".join(
+    f'<th scope="col" aria-label="{title}"></th>'
+    for title in ("Old line", "New line", "Change", "Text")
+)
+_HEAD = f"<thead><tr>{_TITLES}</tr></thead>\n"
+_WIDE_HEAD = f"<thead><tr>{_TITLES}{_NO_SIDE}</tr></thead>\n"
 # What a version's metadata says, in words.
 _METADATA = {
     "title": "title",
@@ -52,15 +58,10 @@ def changes_table(
     shown = iter(plain or _shown_texts(rows, marks))
     table = _Table(shown, is_wide, at)
     body = "".join([table.row(row) for row in rows])
-    titles = "".join(
-        f'<th><span class="unseen">{escape(title)}</span></th>'
-        for title in (f"Line in {old_name}", f"Line in {new_name}", "Change", "Text")
-    )
-    side = _NO_SIDE if is_wide else ""
+    between = escape(f"{old_name} to {new_name}")
     return Markup(
-        '<table class="changes">\n'
-        f"<thead><tr>{titles}{side}</tr></thead>\n"
-        f"<tbody>\n{body}</tbody>\n</table>\n"
+        f'<table class="changes">\n<caption class="unseen">Changes from {between}</caption>\n'
+        f"{_WIDE_HEAD if is_wide else _HEAD}<tbody>\n{body}</tbody>\n</table>\n"
     )
 
 

@@ -17,15 +17,14 @@ from builder.model.labels import Labels
 from builder.model.plural import counted, day
 from builder.model.records import DAY_SECONDS
 
-VERSIONS_MAX = 20
-# On a phone, whose picture is another one.
-PHONE_VERSIONS_MAX = 10
+VERSIONS_MAX = 10
 LABELS_MAX = 3
 # Of each label; older ones are left out.
 MOVES_MAX = 60
 # The dashes of the lines of labels other than production, whose line is thick and whole, as the
 # edges of labels are.
 DASHES = ("9 3", "4 3", "1 3")
+MAIN = 'class="l1" stroke-width="3.5"'
 OTHERS = 'class="soft" stroke="currentColor" stroke-width="1.5"'
 # The title describes the picture to screen readers. It names only the newest moves of a label.
 MOVES_NAMED_MAX = 20
@@ -33,10 +32,7 @@ PRODUCTION = "production"
 
 # The style sheet leaves room for the numbers of versions before the left edge.
 RIGHT = 97.0
-HEAD, FOOT = 12, 28
-# The height of a label in the legend, in pixels.
-LEGEND_HEIGHT = 18
-ROW_MIN, ROW_MAX, ROWS_HEIGHT = 15, 28, 300
+HEAD, FOOT, ROW_HEIGHT = 12, 26, 16
 DATES_APART = 36.0
 # Dates further to the right would overlap "now" on a phone.
 DATE_RIGHT = 74
@@ -49,49 +45,42 @@ class Picture(NamedTuple):
 
     place: dict[str, float]
     rows: dict[str, int]
-    row_height: int
     height: int
 
 
-def charts(entries: Sequence[ListedVersion], labels: Labels, count: int) -> Markup:
-    """The picture for a desk; and that for a phone, folded, so that the list is near the top.
-    ``entries`` are the newest of ``count`` versions, oldest first.
-    """
-    small = chart(entries, labels, count, "phone", PHONE_VERSIONS_MAX)
-    folded = '<details class="phone"><summary>Picture of the versions</summary>\n{}</details>\n'
-    return chart(entries, labels, count, "wide") + (small and Markup(folded).format(small))
-
-
-def chart(
-    entries: Sequence[ListedVersion],
-    labels: Labels,
-    count: int,
-    place: str = "",
-    versions_max: int = VERSIONS_MAX,
-) -> Markup:
+def chart(entries: Sequence[ListedVersion], labels: Labels, count: int) -> Markup:
     """The picture of a prompt's newest versions, with the moves of up to LABELS_MAX labels since
-    the first of them, and a sentence about what it leaves out. Empty if no label names one of
-    them: then the list of versions says as much. ``place``: a class of the style sheet, that of
-    screens on which it stands.
+    the first of them, below its legend. ``entries`` are the newest of ``count`` versions, oldest
+    first. Empty if none of the labels has moved from one version to another: then the list of
+    versions says as much.
     """
-    shown = entries[-versions_max:]
-    if not (moves := shown_moves(shown, labels)):
+    shown = entries[-VERSIONS_MAX:]
+    moves = shown_moves(shown, labels)
+    if not any(len(each) > 1 for each in moves.values()):
         return Markup("")
     picture = _arrange(shown, moves)
+    looks = dict(zip(moves, map(_look, moves, DASHES), strict=False))
     parts = [_versions(shown, picture)]
-    parts += [_line(number, *one, picture) for number, one in enumerate(moves.items(), 1)]
-    parts.append(_axis(picture))
+    parts += [
+        _line(number, looks[label], each, picture)
+        for number, (label, each) in enumerate(moves.items())
+    ]
     return Markup(
-        '<svg class="chart {0}" width="100%" height="{1}" overflow="visible" text-anchor="middle" '
-        'role="img" aria-labelledby="chart{0}">'
-        '<title id="chart{0}">{2}</title>{3}</svg>\n{4}'
+        '<p class="meta">{}</p>\n'
+        '<svg class="chart" width="100%" height="{}" overflow="visible" text-anchor="middle" '
+        'role="img" aria-labelledby="chart"><title id="chart">{}</title>{}{}</svg>\n'
     ).format(
-        place,
+        _legend(looks, len(shown), count, labels),
         picture.height,
         _in_words(shown, moves),
         Markup("").join(parts),
-        _left_out(len(shown), count, moves, labels, place),
+        _axis(picture),
     )
+
+
+def _look(label: str, dashes: str) -> str:
+    """The attributes of the lines of a label."""
+    return MAIN if label == PRODUCTION else f'{OTHERS} stroke-dasharray="{dashes}"'
 
 
 def shown_moves(shown: Sequence[ListedVersion], labels: Labels) -> dict[str, list[LabelMove]]:
@@ -112,20 +101,23 @@ def shown_moves(shown: Sequence[ListedVersion], labels: Labels) -> dict[str, lis
     return found
 
 
-def _left_out(
-    shown: int, total: int, moves: dict[str, list[LabelMove]], labels: Labels, place: str
-) -> Markup:
-    """A sentence about the versions, labels and moves that the picture does not show."""
-    parts = []
+def _legend(looks: Mapping[str, str], shown: int, total: int, labels: Labels) -> Markup:
+    """The lines of labels, and a note on versions, labels and moves that the picture leaves out."""
+    parts = [
+        f'<span><svg {look} width="30" height="8"><line x2="30" y1="4" y2="4"/></svg> '
+        f"{escape(label)}</span>"
+        for label, look in looks.items()
+    ]
+    left_out = []
     if shown < total:
-        parts.append(f"the newest {shown} of {total:,} versions")
-    if len(moves) < len(labels.current):
-        parts.append(f"{len(moves)} of {counted(len(labels.current), 'label')}")
-    if any(len(labels.history[label]) > MOVES_MAX for label in moves):
-        parts.append(f"the newest {MOVES_MAX} moves of a label")
-    if not parts:
-        return Markup("")
-    return Markup(f'<p class="meta {place}">The picture shows {" and ".join(parts)}.</p>')
+        left_out.append(f"the newest {shown} of {total:,} versions")
+    if len(looks) < len(labels.current):
+        left_out.append(f"{len(looks)} of {counted(len(labels.current), 'label')}")
+    if any(len(labels.history[label]) > MOVES_MAX for label in looks):
+        left_out.append(f"the newest {MOVES_MAX} moves of a label")
+    if left_out:
+        parts.append(f"<span>The picture shows {' and '.join(left_out)}.</span>")
+    return Markup("".join(parts))
 
 
 def by_weight(moves: Mapping[str, LabelMove]) -> dict[str, LabelMove]:
@@ -157,12 +149,9 @@ def _arrange(shown: Sequence[ListedVersion], moves: dict[str, list[LabelMove]]) 
         places.append(at)
     # Leaves room after the last event for the current state.
     scale = RIGHT / (at + 2 * least)
-    row = max(ROW_MIN, min(ROW_MAX, ROWS_HEIGHT // len(shown)))
-    head = HEAD + LEGEND_HEIGHT * len(moves)
-    rows = {one.version: head + row * number for number, one in enumerate(reversed(shown))}
-    height = head + row * (len(shown) - 1) + FOOT
+    rows = {one.version: HEAD + ROW_HEIGHT * at for at, one in enumerate(reversed(shown))}
     place = {time: scale * one for time, one in zip(times, places, strict=True)}
-    return Picture(place, rows, row, height)
+    return Picture(place, rows, HEAD + ROW_HEIGHT * (len(shown) - 1) + FOOT)
 
 
 # The parts of numbers, versions and dates need no escaping, and `Markup.format` costs ten times as
@@ -184,30 +173,21 @@ def _versions(shown: Sequence[ListedVersion], picture: Picture) -> Markup:
     return Markup(f'<g text-anchor="end">{"".join(rows)}</g>')
 
 
-def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> Markup:
+def _line(number: int, look: str, moves: list[LabelMove], picture: Picture) -> Markup:
     """The line of a label, with gaps while it names no version in the picture."""
-    # Labels that name the same version run beside each other, nearer to its row than to the next.
-    shift = -min(5, picture.row_height // 6) * (number - 1)
-    y = LEGEND_HEIGHT * (number - 1) + 6
-    parts = [
-        f'<line x1="0" y1="{y}" x2="30" y2="{y}"/>',
-        f'<text x="38" y="{y}" dy="4">{escape(label)}</text>',
-    ]
+    parts = []
     ends = [picture.place[move.moved_at] for move in moves[1:]] + [100.0]
     before: int | None = None
     for move, end in zip(moves, ends, strict=True):
         x, y = picture.place[move.moved_at], picture.rows.get(move.version or "")
         if y is not None:
-            y += shift
+            # Labels that name the same version run beside each other.
+            y -= 3 * number
             if before is not None:
                 parts.append(_straight(x, before, x, y))
             parts.append(_straight(x, y, end, y))
         before = y
-    is_main = label == PRODUCTION
-    look = 'class="l1" stroke-width="3.5"' if is_main else OTHERS
-    dashes = "none" if is_main else DASHES[number - 1]
-    group = f'<g {look} text-anchor="start"'
-    return Markup(f'{group} stroke-dasharray="{dashes}">{"".join(parts)}</g>')
+    return Markup(f"<g {look}>{''.join(parts)}</g>")
 
 
 def _axis(picture: Picture) -> Markup:

@@ -83,13 +83,9 @@ class Files:
         if not self._listed:
             return ""
         tree = _marked(self._tree(self._rows), self._rows[0][1])
-        total = f"{counted(len(self._rows), 'file')}, "
-        total += human_size(self._one.size + sum(file.size for file in self._listed))
-        executable = sum(file.executable for file in self._listed)
-        total += f", {executable} executable" if executable else ""
         is_open = len(self._rows) <= LISTED_MAX
         panel = self._pages.macro("files.html", "file_tree")
-        return panel(tree, total, self._one.content_sha256, is_open)
+        return panel(tree, self._one.content_sha256, is_open)
 
     def written(self, data: Sequence[tuple[str, bytes, bool]]) -> Iterator[tuple[str, bytes]]:
         """The page of each file that has one, and its path on the site; ``data`` has the bytes."""

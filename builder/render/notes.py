@@ -1,4 +1,4 @@
-"""The addresses in the note of a withdrawal, and the prompt that it names. Pure."""
+"""The links in the note of a withdrawal. Pure."""
 
 import re
 from urllib.parse import quote
@@ -11,8 +11,12 @@ from builder.text.hidden_chars import Marks, visible
 # Characters of a URL besides letters and digits (RFC 3986).
 _URL_CHARS = "%/:?#[]@!$&'()*+,;=~-._"
 
-_address = re.compile(r"(https?://[^\s<>\"']*[^\s<>\"'.,;:!?)\]])")
-_ID = rf"({NAME_PATTERN})/({NAME_PATTERN})(?![\w/-])"
+# An address, or a word and a prompt, as in "use ann/story". Other words may precede "and/or".
+_link = re.compile(
+    r"(https?://[^\s<>\"']*[^\s<>\"'.,;:!?)\]])"
+    r"|\b((?i:use|see|try|also|by|to|is|in|with)\s+)"
+    rf"(({NAME_PATTERN})/{NAME_PATTERN})(?![\w/-])"
+)
 
 
 def href(url: str) -> str:
@@ -20,20 +24,18 @@ def href(url: str) -> str:
     return quote(url, safe=_URL_CHARS)
 
 
-def linked(text: str, marks: Marks) -> Markup:
-    """The text with its addresses as links."""
-    link = Markup('<a rel="nofollow ugc noopener" href="%s">%s</a>')
-    parts = (
-        link % (href(part), visible(part, marks)) if at % 2 else visible(part, marks)
-        for at, part in enumerate(_address.split(text))
-    )
-    return Markup().join(parts)
-
-
-def prompt_in(text: str, base_url: str) -> tuple[str, str] | None:
-    """The owner and name of the first prompt that a text names, by its address on this hub or
-    after a word as in "use ann/story"; None without one.
-    """
-    before = rf"(?:{re.escape(base_url)}/|\b(?i:use|see|try|by|to|is|in|with)\s+)"
-    found = re.search(before + _ID, text)
-    return (found[1], found[2]) if found and found[1] not in RESERVED_OWNERS else None
+def linked(text: str, marks: Marks, root: str) -> Markup:
+    """The text with links of its addresses, and of prompts that it names on the hub at ``root``."""
+    parts, end = [], 0
+    for found in _link.finditer(text):
+        address, word, prompt, owner = found.groups(default="")
+        parts.append(visible(text[end : found.start()] + word, marks))
+        if address:
+            link = Markup('<a rel="nofollow ugc noopener" href="%s">%s</a>')
+            parts.append(link % (href(address), visible(address, marks)))
+        elif owner in RESERVED_OWNERS:
+            parts.append(Markup(prompt))
+        else:
+            parts.append(Markup(f'<a href="{root}/{prompt}">{prompt}</a>'))
+        end = found.end()
+    return Markup().join([*parts, visible(text[end:], marks)])

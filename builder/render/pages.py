@@ -30,7 +30,7 @@ from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
 from builder.render.changes_table import changes_table
 from builder.render.connect import mcp_url
-from builder.render.notes import href, linked, prompt_in
+from builder.render.notes import href, linked
 from builder.render.skills import installs_plugins
 from builder.text.hidden_chars import Marks, visible
 from builder.text.hunks import counts
@@ -111,7 +111,6 @@ class Pages:
             page_policy=Markup(PAGE_POLICY),
             Marks=Marks,
             because=BECAUSE,
-            prompt_in=prompt_in,
         )
         self._environment.filters.update((one.__name__, one) for one in _FILTERS)
         self.file_url = urls["file_url"]

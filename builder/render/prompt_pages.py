@@ -16,7 +16,7 @@ from builder.model.records import Source
 from builder.model.service_urls import COMPARE_URL
 from builder.model.withdrawn import BECAUSE
 from builder.render.changes_table import changes_table
-from builder.render.chart import PHONE_VERSIONS_MAX, PRODUCTION, charts, rank, spark
+from builder.render.chart import PRODUCTION, chart, rank, spark
 from builder.render.derive import VERSIONS_WITH_PROMPT_MAX, Entries
 from builder.render.pages import Pages, dated, hashed, line, lines, shortened
 from builder.render.prompt_text import Shown
@@ -33,6 +33,8 @@ from builder.text.values import as_text
 
 # The most moves of labels in the table below their picture.
 MOVES_MAX = 60
+# A phone shows the first versions of the list, as its style sheet says; others are folded.
+PHONE_MAX = 10
 # A list of more model settings is folded.
 PARAMETERS_MAX = 5
 
@@ -178,7 +180,7 @@ def versions_page(pages: Pages, repo: Repo, entries: Entries, labels: Labels) ->
         versions_count=f"{entries.count:,}",
         withdrawn_count=f"{entries.gone:,}" if entries.gone else "",
         listed_count="" if is_whole else f"{len(rows):,}",
-        picture=charts(entries.newest[::-1], labels, entries.count),
+        picture=chart(entries.newest[::-1], labels, entries.count),
         moves=pages.macro("versions_parts.html", "moves_table")(moves, marks),
         labels=pages.macro("versions_parts.html", "label_facts")(current),
         latest=repo.latest_version,
@@ -186,7 +188,7 @@ def versions_page(pages: Pages, repo: Repo, entries: Entries, labels: Labels) ->
         from_options=options(readable, readable[min(1, len(readable) - 1)]),
         to_options=options(readable, readable[0]),
         versions=lines(rows),
-        folded=str(max(len(rows) - PHONE_VERSIONS_MAX, 0) or ""),
+        folded=str(max(len(rows) - PHONE_MAX, 0) or ""),
     )
 
 
@@ -273,8 +275,8 @@ def _facts(
         publisher=publication.publisher,
         source=_source_link(pages, publication.source),
         sha256=hashed(text.sha256),
-        size=human_size(text.size),
-        files_count=counted(len(text.files), "file") if text.files else "",
+        size=human_size(text.size + sum(file.size for file in text.files or ())),
+        files_count=counted(len(text.files) + 1, "file") if text.files else "",
         license=text.license or "",
         pulls=pulls,
         reads=reads,

@@ -78,6 +78,7 @@ def _shown_text(
         name=one.name,
         version=number,
         is_code=is_code,
+        is_titled=bool(headings) and headings[0].title == one.title,
         has_signs=not is_code and "<u>" in shown_body,
         is_cut=marks.is_cut,
         hidden=hidden,

@@ -114,7 +114,7 @@ def test_an_executable_bit_is_a_change(empty):
     first, second, third = (words(one) for one in shown.split('<details class="file')[1:])
     assert first.endswith("a executable bit · executable Only the executable bit has changed.")
     assert second.endswith("no longer executable Only the executable bit has changed.")
-    assert "c changed · no longer executable +1 −1 Line in" in third
+    assert "c changed · no longer executable +1 −1 Changes from" in third
 
 
 def test_what_is_new_and_gone_is_shown(empty):

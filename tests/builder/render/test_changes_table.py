@@ -27,7 +27,7 @@ class Table(HTMLParser):
         if tag == "tr":
             self.rows.append((dict(attrs).get("class", ""), [], []))
         elif tag in ("td", "th"):
-            self.rows[-1][1].append("")
+            self.rows[-1][1].append(dict(attrs).get("aria-label", "") if tag == "th" else "")
         elif tag in ("del", "ins"):
             self.rows[-1][2].append("")
 
@@ -58,7 +58,7 @@ def test_the_page_of_a_version_says_what_changed(empty):
     old = "one\ntwo\nthree\nfour\nfive\nBe <b>kind</b> to {{name}}.\n"
     html = version_page(empty, old, old.replace("kind", "<i>very kind</i>").removesuffix("\n"))
     assert Table(html).rows == [
-        ("", ["Line in 1.0.0", "Line in 1.1.0", "Change", "Text"], []),
+        ("", ["Old line", "New line", "Change", "Text"], []),
         ("gap", ["2 lines unchanged"], []),
         ("", ["3", "3", "", "three\n"], []),
         ("", ["4", "4", "", "four\n"], []),
@@ -93,9 +93,11 @@ def test_a_page_of_too_many_changes_says_how_many_are_left_out(empty):
 def test_a_table_without_room_for_lines_says_how_many_are_left_out():
     html = changes_table([Row("rest", left_out=1)], "<a>", "b", Marks())
     assert Table(html).rows == [
-        ("", ["Line in <a>", "Line in b", "Change", "Text"], []),
+        ("", ["Old line", "New line", "Change", "Text"], []),
         ("gap", ["1 more line changed, not shown here"], []),
     ]
+    assert '<caption class="unseen">Changes from &lt;a&gt; to b</caption>' in html
+    assert html.count('<th scope="col"') == 4
 
 
 def test_a_block_that_moved_is_shown_once_and_its_two_places_link_each_other():

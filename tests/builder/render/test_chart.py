@@ -13,10 +13,8 @@ from builder.render.chart import (
     HEIGHT,
     LABELS_MAX,
     MOVES_MAX,
-    PHONE_VERSIONS_MAX,
     VERSIONS_MAX,
     chart,
-    charts,
     shown_moves,
     spark,
 )
@@ -41,8 +39,12 @@ def labels(**moves: list[tuple[str | None, str]]) -> Labels:
     return Labels(current, history, 1)
 
 
+def drawing(entries: list[ListedVersion], of: Labels) -> str:
+    return chart(entries, of, len(entries))
+
+
 def drawn(entries: list[ListedVersion], of: Labels) -> ElementTree.Element:
-    return ElementTree.fromstring(chart(entries, of, len(entries)).partition("\n")[0])
+    return ElementTree.fromstring(drawing(entries, of).splitlines()[1])
 
 
 def lines(group: ElementTree.Element) -> list[tuple[float, ...]]:
@@ -71,7 +73,7 @@ def test_a_rollback_is_a_step_down():
     of = labels(production=[("1.0.0", DAYS[1]), ("1.1.0", DAYS[10]), ("1.0.0", DAYS[20])])
     picture = drawn(entries, of)
     line = next(group for group in picture.iter("g") if group.get("class") == "l1")
-    way = [one for one in lines(line) if one[1] > 20]  # without its sample in the legend
+    way = lines(line)
     steps = [y2 - y1 for x1, y1, x2, y2 in way if x1 == x2]
     assert len(steps) == 2 and steps[0] < 0 < steps[1]
     # It goes on to the right edge, from left to right.
@@ -85,7 +87,8 @@ def test_words_never_cover_each_other(count, times):
     years = [f"{1990 + number:04}-01-01T00:00:00Z" for number in range(count)]
     at = {"same": DAYS[:1] * count, "days": (DAYS * 7)[:count], "years": years}[times]
     entries = [version(f"1.{number}.0", at[number]) for number in range(count)]
-    of = labels(**{f"l{number}": [(entries[-1].version, at[-1])] for number in range(10)})
+    moves = [(entries[0].version, at[0]), (entries[-1].version, at[-1])]
+    of = labels(**{f"l{number}": moves for number in range(10)})
     picture = drawn(entries, of)
     texts = [*picture.iter("text")]
     shown = rows(picture)
@@ -116,44 +119,43 @@ def test_a_withdrawn_version_ends_where_it_was_withdrawn():
     assert "1.1.0 was withdrawn on 21 Jan 2026." in picture[0].text
 
 
-def test_versions_without_labels_need_no_picture():
+def test_labels_that_have_not_moved_need_no_picture():
     entries = [version("1.0.0", DAYS[0]), version("1.1.0", DAYS[1])]
-    assert chart(entries[:1], labels(), 1) == chart(entries, labels(), 2) == ""
-    assert "1.0.0" in chart([version("1.0.0", DAYS[0])], labels(a=[("1.0.0", DAYS[1])]), 1)
+    still = labels(a=[("1.0.0", DAYS[1])], b=[("1.1.0", DAYS[2])])
+    for of in (labels(), still):
+        assert drawing(entries[:1], of) == drawing(entries, of) == ""
+    moved = labels(a=[("1.0.0", DAYS[1]), ("1.1.0", DAYS[2])])
+    assert "1.0.0" in drawing(entries, moved)
+    assert drawing([*entries, version("1.2.0", DAYS[9])][2:], moved) == ""
 
 
 def test_what_the_picture_leaves_out_is_said():
-    def said(entries, labels) -> list[str]:
-        html = charts(entries, labels, len(entries))
-        return re.findall(r'<p class="meta (\w*)">The picture shows (.*)\.</p>', html)
+    def said(*of) -> list[str]:
+        return re.findall(r"<span>The picture shows (.*)\.</span></p>", drawing(*of))
 
     entries = [version(f"1.{number}.0", DAYS[0]) for number in range(VERSIONS_MAX + 1)]
-    of = labels(**{f"l{number}": [("1.20.0", DAYS[0])] for number in range(LABELS_MAX + 1)})
-    assert said(entries, of) == [
-        ("wide", "the newest 20 of 21 versions and 3 of 4 labels"),
-        ("phone", "the newest 10 of 21 versions and 3 of 4 labels"),
-    ]
-    assert said(entries[1:], labels()) == said(entries[-10:], labels(a=[("1.20.0", DAYS[0])])) == []
+    moves = [("1.9.0", DAYS[0]), ("1.10.0", DAYS[1])]
+    of = labels(**{f"l{number}": moves for number in range(LABELS_MAX + 1)})
+    assert said(entries, of) == ["the newest 10 of 11 versions and 3 of 4 labels"]
+    assert said(entries[1:], labels()) == said(entries[1:], labels(a=moves)) == []
     often = labels(a=[("1.0.0", DAYS[0]), ("1.1.0", DAYS[1])] * MOVES_MAX)
-    assert said(entries[:2], often) == [
-        (place, "the newest 60 moves of a label") for place in ("wide", "phone")
-    ]
+    assert said(entries[:2], often) == ["the newest 60 moves of a label"]
     assert [len(one) for one in shown_moves(entries[:2], often).values()] == [MOVES_MAX]
 
 
 def test_a_label_without_a_line_in_the_picture_has_no_place_in_its_legend():
-    entries = [version(f"1.{number}.0", DAYS[number]) for number in range(PHONE_VERSIONS_MAX + 1)]
+    entries = [version(f"1.{number}.0", DAYS[number]) for number in range(VERSIONS_MAX + 1)]
     of = labels(
         production=[("1.0.0", DAYS[20])], canary=[("1.9.0", DAYS[20]), ("1.0.0", DAYS[21])],
         old=[("1.0.0", DAYS[1]), ("1.10.0", DAYS[12])],
     )  # fmt: skip
     assert [*shown_moves(entries, of)] == ["production", "canary", "old"]
-    phone = shown_moves(entries[-PHONE_VERSIONS_MAX:], of)
-    assert {name: [move.version for move in moves] for name, moves in phone.items()} == {
+    newest = shown_moves(entries[-VERSIONS_MAX:], of)
+    assert {name: [move.version for move in moves] for name, moves in newest.items()} == {
         "canary": ["1.9.0", "1.0.0"],
         "old": ["1.0.0", "1.10.0"],
     }
-    assert chart(entries[-1:], labels(production=[("1.0.0", DAYS[0])]), 1) == ""
+    assert drawing(entries[-1:], labels(production=[("1.0.0", DAYS[0])])) == ""
 
 
 def test_the_labels_that_moved_most_are_shown():
@@ -171,9 +173,8 @@ def test_production_comes_first_and_removed_labels_are_left_out():
         canary=[("2.0.0", DAYS[2])], gone=[("1.0.0", DAYS[2]), (None, DAYS[3])],
         production=[("9.0.0", DAYS[2]), ("1.0.0", DAYS[4])],
     )  # fmt: skip
-    words = [one.text for one in drawn(entries, of).iter("text")]
-    assert words.index("production") < words.index("canary")
-    assert not any("gone" in word for word in words)
+    legend = re.findall(r"</svg> (\w+)</span>", drawing(entries, of))
+    assert legend == ["production", "canary"]
 
 
 def heights(by_day: list[tuple[int, int]]) -> list[int]:

@@ -104,8 +104,8 @@ def test_a_tree_leads_to_the_files(empty):
     for page in ("ann/x", "ann/x/1.0.0"):
         shown = site[page].partition('id="prompt"')[2].partition("</pre>")[0]
         assert links(shown) == [(f"{PAGES}/a/c.md", "a"), (f"{PAGES}/x.png", "x.png")]
-        assert f"4 files, {len(text) + 38} bytes, 1 executable" in words(site[page])
-        assert 'and <a href="#files">3 files</a>' in site[page]
+        assert f"{len(text) + 38} bytes, 4 files" in words(site[page])
+        assert ', <a href="#files">4 files</a>' in site[page]
         assert f'<a href="{PAGES}/a/b/run.sh#L2">a/b/run.sh:2</a>' in site[page]
         assert '1.0.0.skill.zip" download="x.zip">Download folder (.zip, 4 files)</a>' in site[page]
         assert site[page].index(">Install</label>") < site[page].index(">Copy</label>")

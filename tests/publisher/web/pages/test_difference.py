@@ -35,7 +35,7 @@ def show(pages: Pages, difference: TextDifference) -> str:
 def test_what_changed_is_marked_and_named(pages: Pages) -> None:
     html = show(pages, compare("Be kind.\n", "Be very kind.\n", "1.0.0", "your draft"))
     assert Table(html).rows == [
-        ("", ["Line in 1.0.0", "Line in your draft", "Change", "Text"], []),
+        ("", ["Old line", "New line", "Change", "Text"], []),
         ("changed", ["1", "1", "±", "Be very kind.\n"], [" very"]),
     ]
     assert 'class="soft"' not in html
