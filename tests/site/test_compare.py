@@ -260,8 +260,9 @@ def test_the_moves_of_labels_are_a_picture_in_words_and_a_table(static_visits):
     picture = page.get_by_role("img", name="stable: 1.0.0 from 21 Feb 2026, 1.1.0 from 21 Feb")
     expect(picture).to_be_visible()
     expect(picture.locator("circle")).to_have_count(4)
-    # Two labels, each with a line of its own.
-    assert picture.locator("g[text-anchor=start]").locator("line").count() == 6
+    # Two labels, each with lines of its own.
+    expect(page.locator("p:has(+ svg) > span")).to_have_text(["stable", "tested"])
+    assert picture.locator("g:not([text-anchor])").locator("line").count() == 4
     page.get_by_text("Each move of a label").click()
     cells = page.get_by_role("region", name="Moves of labels").locator("tbody tr")
     expect(cells).to_have_count(3)
