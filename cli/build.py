@@ -12,10 +12,10 @@ from click.core import ParameterSource
 
 from builder.model.plural import counted
 from builder.model.settings import Settings
-from builder.store.check import stray_texts
 from builder.store.state.serving import FOLDERS, service_settings
 from cli.options import open_hub, queries_option, settle_private, site_options, url_of_serve
 from cli.standard_error import Progress, say, say_some, say_waiting
+from operate.content_check import stray_texts
 
 if TYPE_CHECKING:
     from builder.pipeline.build import Built, Difference

@@ -3,10 +3,10 @@
 import click
 
 from builder.model.plural import counted
-from builder.store import check as content_check
 from builder.store import content as tree
 from cli.options import content_option
 from cli.standard_error import say
+from operate import content_check
 
 
 @click.command()

@@ -9,13 +9,13 @@ import click
 from builder.model.content_tree import RESTORED_FILE, STORE_FILE
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
-from builder.store import check as content_check
 from builder.store import sqlite
 from builder.store.restored import parse_restored
 from builder.store.site import read_hub
 from cli.options import Places, database_option, places_options
 from cli.standard_error import Progress, say
 from cli.stores import open_store
+from operate import content_check
 from publisher.accounts.database import Database, copy_accounts
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.write.durable import render

@@ -16,11 +16,11 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic_core import from_json
 
-from builder.model.answer_headers import Headers, exhausted
 from builder.model.caching import CACHE_CONTROL
 from builder.model.routes import JSON
 from mcp_app.calls import Calls
 from server.access import Access
+from server.answer_headers import Headers, exhausted
 from server.answers import Answer, send_answer
 from server.app import Receive, Scope, Send
 from server.bodies import is_long, read_ahead

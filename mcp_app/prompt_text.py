@@ -9,7 +9,6 @@ from builder.model import names
 from builder.model.answers import Message, Repo, Withdrawal
 from builder.model.answers import Version as VersionRecord
 from builder.model.errors import RequestError
-from builder.model.missing import WITHDRAWN
 from builder.model.names import Version
 from builder.model.routes import BY_NAME
 from builder.model.withdrawn import tell
@@ -18,6 +17,7 @@ from builder.text.prompts import fill, filled_chars
 from mcp_app.filling import FILLED_CHARS_MAX, fit, known_names
 from mcp_app.reader import Reader, not_whole
 from mcp_app.unknown import did_you_mean, listed, unknown_argument
+from server.missing import WITHDRAWN
 
 
 class PromptId(NamedTuple):

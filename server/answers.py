@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 from cachetools import FIFOCache
 
 from builder.model import envelopes
-from builder.model.answer_headers import (
+from builder.model.answers import ErrorBody, ErrorDetail
+from builder.model.caching import CACHE_CONTROL
+from builder.model.errors import RequestError
+from builder.model.routes import BYTES, JSON
+from builder.model.version_files import DATA_SUFFIX
+from builder.store.site import GZIP_LEVEL, Mark, mark_of
+from server import conditions
+from server.answer_headers import (
     CORS,
     GZIP_BYTES_MIN,
     READ_METHODS,
@@ -24,13 +31,6 @@ from builder.model.answer_headers import (
     SAFETY_BY_MEDIA,
     Headers,
 )
-from builder.model.answers import ErrorBody, ErrorDetail
-from builder.model.caching import CACHE_CONTROL
-from builder.model.errors import RequestError
-from builder.model.routes import BYTES, JSON
-from builder.model.version_files import DATA_SUFFIX
-from builder.store.site import GZIP_LEVEL, Mark, mark_of
-from server import conditions
 
 CACHE_BYTES_MAX = 128 * 1024 * 1024
 # Reading and compressing a file up to this size takes no noticeable time. Larger ones are read in a

@@ -12,13 +12,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from builder.model import names
-from builder.model.answer_headers import PREFLIGHT, READ_METHODS
 from builder.model.envelopes import has_rows
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, RequestError
 from builder.model.matching import Match, fits, langfuse_page, match_url
 from builder.model.messages import MESSAGES, misplaced
-from builder.model.missing import LATEST_ELSEWHERE, WITHDRAWN, reasons, withdrawn
-from builder.model.missing import MESSAGES as WHY_MISSING
 from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.routes import (
@@ -39,7 +36,10 @@ from builder.model.settings import Settings
 from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters
 from builder.search.query_thread import QueryThread
 from builder.store.site import is_built
+from server.answer_headers import PREFLIGHT, READ_METHODS
 from server.answers import Answer, Body, FileBodies, FileBytes, error_answer
+from server.missing import LATEST_ELSEWHERE, WITHDRAWN, reasons, withdrawn
+from server.missing import MESSAGES as WHY_MISSING
 from server.throttle import Throttle, client_of
 
 RESOLVED_MAX = 50_000

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.errors import RequestError
 from builder.model.metrics import LIMITS_HIT, Gauge, Reading
+from server.answer_headers import RETRY_SECONDS
 from server.answers import Answer, error_answer
 from server.throttle import network
 

@@ -17,13 +17,13 @@ from urllib.parse import quote
 
 from cachetools import TLRUCache
 
-from builder.model.answer_headers import MEMBERS_ONLY, Headers
 from builder.model.caching import private_cache
 from builder.model.errors import RequestError
 from builder.model.matching import is_page_path, match_url
 from builder.model.messages import MESSAGES
 from builder.model.routes import OPEN_ROOTS, WELL_KNOWN
 from builder.model.service_urls import LOGIN_URL, MCP_URL
+from server.answer_headers import MEMBERS_ONLY, Headers
 from server.answers import Answer, error_answer, send_answer
 from server.throttle import READER
 

@@ -17,9 +17,9 @@ from limits import RateLimitItemPerMinute
 from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
-from builder.model import answer_headers
-from builder.model.answer_headers import IPV6_CLIENT_BITS, WINDOW_SECONDS
 from builder.model.metrics import LIMITS_HIT
+from server import answer_headers
+from server.answer_headers import IPV6_CLIENT_BITS, WINDOW_SECONDS
 
 _REMEMBERED = 4096
 

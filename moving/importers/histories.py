@@ -20,7 +20,6 @@ from builder.model.records import VersionFile
 from builder.model.request_bodies import LabelDraft
 from builder.model.withdrawn import WithdrawnVersion
 from builder.store import content
-from builder.store.labels import read_labels
 from builder.text.summary import clean_title
 from moving.importers.items import History, Rejection, reason_of
 from moving.importers.placeholding import Placed
@@ -38,6 +37,7 @@ from moving.importers.revisions import (
 from publisher.write import gone
 from publisher.write.decision import Terms
 from publisher.write.labels import change_label
+from publisher.write.moves import read_labels
 from publisher.write.publish import Past, publish_past
 from publisher.write.resolve import resolve
 

@@ -14,10 +14,10 @@ from builder.pipeline.heal import find_lost
 from builder.search import index
 from builder.stats.database import SCHEMA_VERSION as PULLS_VERSION
 from builder.stats.database import pulls_file
-from builder.store import check
 from builder.store.sqlite import DatabaseFile, open_for_reading
 from builder.store.state import State
 from builder.store.state.serving import had_service
+from operate import content_check
 from operate.doctor.findings import Finding, Subject, problem, warning
 from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
 from publisher.accounts.sqlite_engine import MISSING, accounts_file
@@ -90,8 +90,8 @@ def _check(file: DatabaseFile, newest: int) -> None:
 def content(subject: Subject) -> Iterator[Finding]:
     """The content has no faults."""
     folder = subject.settings.content
-    found = [*check.check(folder)]
-    found.sort(key=lambda one: check.AHEAD not in one.reason)  # wrong clocks first
+    found = [*content_check.check(folder)]
+    found.sort(key=lambda one: content_check.AHEAD not in one.reason)  # wrong clocks first
     for report, kind in ((problem, "fault"), (warning, "warning")):
         if ones := [one for one in found if one.is_warning == (kind == "warning")]:
             shown = "; ".join(map(str, ones[:_SHOWN_MAX]))

@@ -6,7 +6,6 @@ from functools import partial
 
 from flask import Response, after_this_request, g, request
 
-from builder.model.answer_headers import WINDOW_SECONDS
 from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
@@ -31,6 +30,7 @@ from publisher.write.labels import LabelChange
 from publisher.write.publish import Published
 from publisher.write.quotas import QuotaKeeper
 from publisher.write.withdraw import Withdrawn
+from server.answer_headers import WINDOW_SECONDS
 from server.throttle import Throttle
 
 log = logging.getLogger("hub.publish")

@@ -14,7 +14,6 @@ from functools import partial
 from flask import Flask, Response, g, request
 from flask_cors import CORS
 
-from builder.model import answer_headers
 from builder.model.metrics import Counter
 from builder.model.service_urls import HEALTH_URL, READY_URL
 from builder.model.settings import Settings
@@ -46,6 +45,7 @@ from publisher.web.pages.frame import Frame
 from publisher.web.readiness import Readiness
 from publisher.web.token_check import TokenCheck
 from publisher.write.durable import FolderStore
+from server import answer_headers
 
 PUBLICATIONS = Counter(
     "hub_publications_total",

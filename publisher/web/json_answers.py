@@ -13,7 +13,6 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.caching import CACHE_CONTROL
 from builder.model.envelopes import json_bytes
 from builder.model.errors import OperatorError, RequestError
@@ -23,6 +22,7 @@ from publisher.web.pages.frame import Frame
 from publisher.web.published import is_browser
 from publisher.write.idempotency import TooManyKept
 from server import answers
+from server.answer_headers import RETRY_SECONDS
 
 # The errors of libraries and of the operator's side, as clients get them; the first match counts.
 _MEANT: dict[type[Exception], tuple[str, str]] = {

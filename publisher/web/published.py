@@ -10,9 +10,9 @@ from flask import Response, abort, request
 from builder.model.answers import File, ListedVersion, Version
 from builder.model.errors import RequestError
 from builder.model.matching import Match, fits, version_file
-from builder.model.missing import MESSAGES, withdrawn
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
+from server.missing import MESSAGES, withdrawn
 
 
 class Published(Version, kw_only=True):

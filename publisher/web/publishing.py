@@ -10,7 +10,6 @@ from flask import Flask, Response, g, request
 from msgspec import structs
 
 from builder.model import names
-from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.answers import ChangedLabel, Publication
 from builder.model.envelopes import json_bytes, single
 from builder.model.errors import Faults, RequestError
@@ -28,6 +27,7 @@ from publisher.write.idempotency import fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.next_version import NO_STEP, Step, step_after
 from publisher.write.publish import Published, publish
+from server.answer_headers import RETRY_SECONDS
 
 
 def add_to(app: Flask, service: Service, tokens: TokenCheck) -> None:

@@ -19,12 +19,12 @@ from builder.model.names import Version
 from builder.model.records import LabelFile
 from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.store import content
-from builder.store.labels import read_moves
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN
 from publisher.write import gone
 from publisher.write.decision import USUAL, Decision, Terms, check_repo, decide, no_repo
 from publisher.write.durable import FolderStore, render
 from publisher.write.idempotency import KeptAnswer
+from publisher.write.moves import read_moves
 from publisher.write.quotas import Quotas
 
 _THEN = "Publish its first version, then label it."

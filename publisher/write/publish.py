@@ -20,12 +20,12 @@ from builder.model.names import Version
 from builder.model.records import METADATA, OwnerFile, Source, StoredFile, VersionFile
 from builder.model.request_bodies import Draft
 from builder.store import content
-from builder.store.labels import read_moves
 from publisher.write import gone, labels
 from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.durable import FolderStore, NewVersion, render
 from publisher.write.folders import VersionFolder, tell_kept
 from publisher.write.idempotency import KeptAnswer
+from publisher.write.moves import read_moves
 from publisher.write.next_version import NO_STEP, Step, step_after, take_step
 from publisher.write.quotas import Quotas
 from publisher.write.repo import Repo

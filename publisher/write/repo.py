@@ -10,11 +10,11 @@ from builder.model.ordinals import next_ordinal
 from builder.model.records import VersionFile
 from builder.model.request_bodies import Draft
 from builder.store import content
-from builder.store.labels import read_kept
 from builder.store.restored import number_floor
 from builder.store.withdrawn_files import read_parts
 from publisher.write import gone
 from publisher.write.folders import VersionFolder
+from publisher.write.moves import read_kept
 from publisher.write.next_version import next_version
 
 

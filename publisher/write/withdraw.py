@@ -23,7 +23,6 @@ from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import WithdrawnParts
 from builder.store import content
 from builder.store.content import RepoListing
-from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
 from publisher.write import synced_files
 from publisher.write.decision import (
@@ -38,6 +37,7 @@ from publisher.write.decision import (
 from publisher.write.durable import FolderStore, render
 from publisher.write.gone import check_label_target, no_version
 from publisher.write.labels import time_of_next
+from publisher.write.moves import read_moves
 
 _THEN = "Check the owner and the name."
 

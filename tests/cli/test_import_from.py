@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from builder.store.labels import read_labels
 from moving.importers.items import Document, History, Rejection, Revision
 from moving.vendors.api import Api
+from publisher.write.moves import read_labels
 from tests.cli.command import run
 from tests.support.fake_api import FakeApi, Request, Said, fake_api
 

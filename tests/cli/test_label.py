@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.accounts.rights import ProtectedLabels
+from publisher.write.moves import read_labels
 from tests.cli.command import run
 
 

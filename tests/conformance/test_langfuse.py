@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from builder.model import answers
-from builder.model.answer_headers import READ_METHODS
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, LANGFUSE_STATUS
 from builder.model.langfuse_records import DEFAULT_LABEL, LangfusePrompt
 from builder.model.matching import langfuse_page, list_api
 from builder.model.names import LATEST
 from builder.model.routes import BY_NAME, JSON, LANGFUSE, SORTS
+from server.answer_headers import READ_METHODS
 from tests.conformance.catalogue import Catalogue, file_of
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client

@@ -11,8 +11,8 @@ import pytest
 
 from builder.model.records import LabelFile, VersionFile, WithdrawalFile, WithdrawnFile
 from builder.store import content
-from builder.store.check import check
 from cli.hubctl import main as hubctl
+from operate.content_check import check
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from builder.store.check import check
+from operate.content_check import check
 from tests.faults import trees, verdict
 from tests.faults.power import Disk
 from tests.faults.strace import EIO, KILL, MEMORY_CALLS, Call, Writers

@@ -14,9 +14,9 @@ from builder.model.errors import HubError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store import content
-from builder.store.check import check
-from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
+from operate.content_check import check
+from publisher.write.moves import read_labels
 from tests.faults import trees
 from tests.faults.writers import FILES, LABEL, REPO, put
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from builder.store import content
-from builder.store.check import check
-from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
+from operate.content_check import check
+from publisher.write.moves import read_moves
 from tests.nodes.client import Published, number_of, version_of
 from tests.support.linearizability import UNKNOWN, Operation
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model.answer_headers import WINDOW_SECONDS
 from server import throttle
+from server.answer_headers import WINDOW_SECONDS
 from server.throttle import Throttle, network
 from tests.support.clock import Clock, StopClock
 from tests.support.servers import Server, serving

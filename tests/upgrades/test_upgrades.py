@@ -17,7 +17,7 @@ from builder.model.content_tree import FORMAT_FILE
 from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from builder.store import content
-from builder.store.check import check
+from operate.content_check import check
 from publisher.accounts.database import Database
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations

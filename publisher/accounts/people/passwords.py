@@ -20,9 +20,9 @@ from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
 
 from builder.model import names
-from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.errors import Detail, RequestError
 from publisher.accounts.database import Database, epoch_seconds
+from server.answer_headers import RETRY_SECONDS
 
 PASSWORD_CHARS_MIN = 15
 PASSWORD_CHARS_MAX = 256

@@ -20,7 +20,6 @@ from markupsafe import Markup
 from wtforms import Field
 
 from builder.model import names
-from builder.model.answer_headers import PAGE_SAFETY, SAFETY
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
 from builder.model.matching import match_url
@@ -36,6 +35,7 @@ from publisher.accounts.tokens import format_time
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.service.parts import Service
 from server.access import ANY, Access
+from server.answer_headers import PAGE_SAFETY, SAFETY
 from server.bodies import VISITOR_BYTES_MAX
 from server.throttle import Throttle, network
 

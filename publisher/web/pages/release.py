@@ -21,7 +21,6 @@ from builder.model.names import Version
 from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.render.chart import by_weight
 from builder.store import content
-from builder.store.labels import read_moves
 from builder.text.interface import Interface, changes_for_callers, interface_of
 from publisher.accounts.rights import ProtectedLabels
 from publisher.accounts.teams import Actor
@@ -31,6 +30,7 @@ from publisher.web.pages.repos import show_readers
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change
 from publisher.write.labels import LabelChange, change_label
+from publisher.write.moves import read_moves
 
 # The form lists this many versions, the newest first. For older ones, the owner types the number.
 OFFERED_VERSIONS_MAX = 200

@@ -10,7 +10,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from builder.model.records import VersionFile
 from builder.model.version_files import content_sha256
-from builder.store.labels import read_labels
+from publisher.write.moves import read_labels
 from tests.builder.pipeline.tree import Tree
 from tests.support.catalogues import (
     edit_record,

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 from builder.pipeline.build import build
-from builder.store.check import check
+from operate.content_check import check
 from tests.golden import (
     CONTENT,
     HUB,

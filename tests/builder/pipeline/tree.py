@@ -8,7 +8,7 @@ from hypothesis import assume
 from hypothesis.stateful import RuleBasedStateMachine
 
 from builder.model.errors import ContentError, Fault
-from builder.store.labels import read_labels
+from publisher.write.moves import read_labels
 from tests.support.catalogues import settings_in, write_json
 
 

@@ -15,7 +15,6 @@ from builder.model.errors import ContentError, OperatorError
 from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, format_time
 from builder.store import content
-from builder.store.check import check, stray_texts
 from builder.store.content import (
     RepoListing,
     list_owners,
@@ -25,6 +24,7 @@ from builder.store.content import (
     read_owner,
     read_version,
 )
+from operate.content_check import check, stray_texts
 from tests.support.calls import once, watched
 from tests.support.catalogues import edit_record, moment, write_small_catalogue, write_version
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from builder.store.check import check
 from builder.store.content import list_versions
-from builder.store.labels import read_labels
+from operate.content_check import check
+from publisher.write.moves import read_labels
 from tests.support.catalogues import moment, write_label, write_version, write_withdrawn
 
 REPO = "ann/story"

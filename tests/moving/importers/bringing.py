@@ -5,8 +5,8 @@ from typing import Any
 
 from builder.model.records import VersionFile
 from builder.store import content
-from builder.store.check import check
 from moving.importers.run import Options, Outcome, import_source
+from operate.content_check import check
 from publisher.write.durable import FolderStore
 
 

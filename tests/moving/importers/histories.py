@@ -6,13 +6,13 @@ from builder.model.answers import Message
 from builder.model.records import VersionFile
 from builder.model.request_bodies import LabelDraft
 from builder.store import content
-from builder.store.check import check
-from builder.store.labels import read_labels
 from moving.importers.items import History, Rejection, Revision
 from moving.importers.run import Options, Outcome, import_found
+from operate.content_check import check
 from publisher.write.decision import Terms
 from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
+from publisher.write.moves import read_labels
 
 UNCHANGED = Outcome(unchanged=["imported/greeting"])
 

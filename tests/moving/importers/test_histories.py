@@ -12,7 +12,6 @@ from builder.model.answers import Message
 from builder.model.records import Variable, format_time
 from builder.model.request_bodies import LabelRemoval
 from builder.store import content
-from builder.store.labels import read_labels
 from moving.importers import revisions
 from moving.importers.items import History
 from moving.importers.placeholding import Counts
@@ -20,6 +19,7 @@ from moving.importers.run import Options, Outcome, import_found
 from publisher.write.decision import Terms
 from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
+from publisher.write.moves import read_labels
 from tests.moving.importers.histories import (
     UNCHANGED,
     bring,

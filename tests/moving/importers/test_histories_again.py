@@ -15,9 +15,9 @@ from builder.model.errors import HubError, RequestError
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.request_bodies import WithdrawalDraft
 from builder.store import content
-from builder.store.check import check
 from moving.importers.items import History, Rejection
 from moving.importers.run import Options, Outcome, import_found
+from operate.content_check import check
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change, make_draft
 from publisher.write.durable import FolderStore

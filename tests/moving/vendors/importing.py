@@ -5,13 +5,13 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from builder.store import content
-from builder.store.check import check
-from builder.store.labels import read_labels
 from moving.importers.items import Document, History, Rejection
 from moving.importers.run import Options, Outcome, import_found
 from moving.vendors.api import ask
 from moving.vendors.documents import read_export
+from operate.content_check import check
 from publisher.write.durable import FolderStore
+from publisher.write.moves import read_labels
 
 
 def read(module: ModuleType, *values: Any) -> list[History | Rejection]:

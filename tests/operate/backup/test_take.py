@@ -14,10 +14,10 @@ from unittest.mock import Mock
 import pytest
 
 from builder.model.errors import OperatorError
-from builder.store.check import check
 from builder.store.content import list_versions
 from operate.backup import archive, take
 from operate.backup.take import STREAM, backups_in
+from operate.content_check import check
 from publisher.sizes import last_backup_time
 from tests.operate.backup.conftest import FILES, Hub, killings
 from tests.support.catalogues import settings_in

@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse, encode_multipart
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.request_bodies import publication_bytes_max
 from builder.model.version_files import BYTES_HARD_MAX, BYTES_MAX, FILES_MAX
-from builder.store.check import check
+from operate.content_check import check
 from publisher.accounts.token import make_token
 from tests.support.folder_cases import CASES, REFUSED, told
 from tests.support.hubs import URL, Hub, code_of, fields_of

@@ -8,9 +8,9 @@ import pytest
 from werkzeug.test import TestResponse
 
 from builder.model.errors import RequestError
-from builder.store.check import check
-from builder.store.labels import read_labels
+from operate.content_check import check
 from publisher.accounts.rights import ProtectedLabels
+from publisher.write.moves import read_labels
 from server.bodies import VISITOR_BYTES_MAX
 from tests.support.hubs import Hub, MakeHub, code_of, lines_of
 

@@ -10,7 +10,7 @@ from werkzeug.test import TestResponse
 
 from builder.model.errors import RequestError
 from builder.model.request_bodies import PUBLICATION_BYTES_MAX
-from builder.store.check import check
+from operate.content_check import check
 from tests.support.calls import watched
 from tests.support.catalogues import BASE_URL
 from tests.support.hubs import URL, Hub, MakeHub, code_of, fields_of, lines_of

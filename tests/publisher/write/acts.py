@@ -11,12 +11,12 @@ import pytest
 from builder.model.errors import RequestError
 from builder.model.request_bodies import LabelDraft, LabelRemoval, WithdrawalDraft
 from builder.store import content
-from builder.store.check import check
-from builder.store.labels import read_labels
+from operate.content_check import check
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change, make_draft, parse_change
 from publisher.write.durable import FolderStore
 from publisher.write.labels import LabelChange, change_label
+from publisher.write.moves import read_labels
 from publisher.write.publish import Published, publish
 from publisher.write.withdraw import Withdrawn, withdraw
 

@@ -8,13 +8,13 @@ from builder.model.errors import RequestError
 from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.model.settings import Settings
 from builder.store import content
-from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.write.decision import Terms
 from publisher.write.drafts import parse_change, parse_draft
 from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
+from publisher.write.moves import read_labels
 from publisher.write.publish import Published, publish
 from tests.publisher.write.model import Moved, Request
 from tests.publisher.write.readers import Repo, Stored

@@ -7,7 +7,7 @@ import pytest
 
 from builder.model.names import Version
 from builder.store import content
-from builder.store.check import check
+from operate.content_check import check
 from publisher.write.durable import FolderStore, NewVersion
 from tests.publisher.write.acts import REPO, code_of, put, refusal, texts_of
 from tests.support.calls import at, noted_writes, watched

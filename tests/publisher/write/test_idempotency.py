@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.store.check import check
+from operate.content_check import check
 from publisher.accounts.database import Database
 from publisher.write import idempotency
 from publisher.write.idempotency import (

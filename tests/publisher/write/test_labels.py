@@ -11,7 +11,7 @@ from builder.model import names
 from builder.model.errors import HubError
 from builder.model.request_bodies import LabelDraft
 from builder.store import content
-from builder.store.check import check
+from operate.content_check import check
 from publisher.accounts.database import Database
 from publisher.write import labels
 from publisher.write.durable import FolderStore

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from builder.model.errors import HubError, RequestError
-from builder.store.check import check
-from builder.store.labels import read_labels
+from operate.content_check import check
+from publisher.write.moves import read_labels
 from tests.publisher.write.acts import REPO, labels_of, move, put
 from tests.support.calls import at, noted_writes, watched
 from tests.support.children import dies_at, processes_at_once

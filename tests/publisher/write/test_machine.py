@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 from builder.model.errors import HubError
 from builder.pipeline.build import build, compare
 from builder.pipeline.context import Visible
-from builder.store.check import check
+from operate.content_check import check
 from publisher.accounts.database import Database
 from publisher.write.labels import LabelChange
 from publisher.write.publish import Published

@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from builder.store.check import check
+from operate.content_check import check
 from tests.publisher.write.acts import code_of, put, texts_of, versions_of
 from tests.support.children import processes_at_once
 from tests.support.depth import some_of

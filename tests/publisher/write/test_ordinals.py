@@ -11,10 +11,10 @@ from builder.model.errors import ContentError
 from builder.model.names import ORDINAL_MAX
 from builder.model.request_bodies import WithdrawalDraft
 from builder.store import content
-from builder.store.check import check
-from builder.store.labels import read_kept
+from operate.content_check import check
 from publisher.write.decision import Terms
 from publisher.write.durable import FolderStore
+from publisher.write.moves import read_kept
 from publisher.write.withdraw import withdraw
 from tests.publisher.write import acts
 from tests.support.calls import watched

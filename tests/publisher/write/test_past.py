@@ -10,7 +10,7 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.store import content
-from builder.store.check import check
+from operate.content_check import check
 from publisher.write.drafts import make_draft
 from publisher.write.durable import FolderStore
 from publisher.write.publish import Past, Published, publish_past

@@ -16,8 +16,8 @@ from builder.model import names, records
 from builder.model.content_tree import RECORD
 from builder.model.names import Version
 from builder.store import content
-from builder.store.check import check
 from builder.text.prompts import parse_document
+from operate.content_check import check
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, preview

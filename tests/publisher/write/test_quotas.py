@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from builder.model.errors import HubError, RequestError
 from builder.model.metrics import LIMITS_HIT
-from builder.store.check import check
 from cli.service_options import Publishing, publishing_options
+from operate.content_check import check
 from publisher.accounts.database import Database
 from publisher.limits import OPEN_SIGNUP_QUOTAS, default_quotas
 from publisher.write.idempotency import IdempotencyKey

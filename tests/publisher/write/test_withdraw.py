@@ -7,12 +7,12 @@ import pytest
 
 from builder.model.errors import ContentError
 from builder.model.request_bodies import WithdrawalDraft
-from builder.store.check import check
-from builder.store.labels import read_labels
+from operate.content_check import check
 from publisher.accounts.database import Database
 from publisher.write.drafts import make_change
 from publisher.write.durable import FolderStore
 from publisher.write.idempotency import IdempotencyKey
+from publisher.write.moves import read_labels
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 from tests.publisher.write.acts import (

@@ -7,12 +7,12 @@ import pytest
 
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.request_bodies import PUBLICATION_BYTES_MAX
-from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from publisher.trusted.publishers import Entered, TrustedPublishers
 from publisher.web.pages.frame import PREVIEW_LIMIT
+from publisher.write.moves import read_labels
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.editor import (
     HOSTILE,

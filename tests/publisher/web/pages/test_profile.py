@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from builder.model.content_tree import OWNER_FILE
-from builder.store.check import check
 from builder.store.content import read_owner
+from operate.content_check import check
 from publisher.accounts.token import make_token
 from publisher.write.profile import chars_max
 from tests.publisher.web.pages.conftest import Page, People, Visitor

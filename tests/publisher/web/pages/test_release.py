@@ -6,11 +6,11 @@ import pytest
 
 from builder.model.labels import Labels
 from builder.model.request_bodies import LabelDraft, LabelRemoval
-from builder.store.labels import read_labels
 from publisher.accounts.tokens import Accounts
 from publisher.web.pages import release
 from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
+from publisher.write.moves import read_labels
 from tests.builder.render.test_changes_table import Table
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import write_version

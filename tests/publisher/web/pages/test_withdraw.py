@@ -5,11 +5,11 @@ import requests
 
 from builder.model.request_bodies import LabelDraft
 from builder.store import content
-from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
 from publisher.write.drafts import make_change
 from publisher.write.durable import FolderStore
 from publisher.write.labels import change_label
+from publisher.write.moves import read_labels
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.events import latest
 from tests.support.servers import DEADLINE_SECONDS

@@ -155,7 +155,7 @@ def _check_version(
         yield Fault(text_file, "no text")
     if "\0" in text:
         yield Fault(text_file, "contains a NUL character")
-    # Builds use this module, too, and would wait for the import of YAML.
+    # `hubctl build` uses this module, too, and would wait for the import of YAML.
     from builder.text.prompts import parse_document, variable_names
 
     fault = parse_document(text).fault

@@ -8,8 +8,8 @@ import pytest
 from builder.model import names
 from builder.model.errors import ContentError
 from builder.store import content
-from builder.store.check import check
-from builder.store.labels import read_labels
+from operate.content_check import check
+from publisher.write.moves import read_labels
 from tests.support.catalogues import (
     edit_record,
     moment,
