@@ -10,7 +10,7 @@ const SUGGESTED = 3;
 const LIKENESS_MIN = 0.5;
 const WORDS_MAX = 5;
 const LETTERS_MIN = 3;
-// Without the service: texts read for a line, and the part of each.
+// Without the service: texts read for lines, and the part of each.
 const TEXTS_READ = 10;
 const TEXT_BYTES_MAX = 16_384;
 const SIGNS = { prompt: "{}", skill: "/", chat: "“”" };
@@ -213,10 +213,11 @@ async function showRows(path) {
   if (suggested.children.length) return;
   const answer = await load(path);
   if (!answer) return;
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const rows = [...page.querySelectorAll(".rows > li")];
-  suggested.className = rows[0]?.parentNode.className ?? "rows"; // shows the dates that sort them
-  suggested.replaceChildren(...rows.slice(0, SUGGESTED));
+  const list = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".rows");
+  suggested.previousElementSibling.hidden = !list;
+  if (!list) return;
+  suggested.className = list.className; // shows the dates that sort them
+  suggested.replaceChildren(...[...list.children].slice(0, SUGGESTED));
 }
 
 /** For a missing prompt: similar names, the owner's, or new ones. */
