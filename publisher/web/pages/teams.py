@@ -119,6 +119,5 @@ def _show(frame: Frame, person: str, team: str, form: MemberForm) -> Response:
         place="teams/one",
         form=form,
         members=frame.service.teams.members(team),
-        roles=ROLES,
         activity=read_activity(frame.service.events, team, {}),
     )
