@@ -247,6 +247,17 @@ def test_labels_are_filters_in_the_words(request, host):
     expect(rows.locator(".why")).to_have_count(0)
 
 
+def test_a_heading_cuts_long_words_and_dates_in_arabic_are_isolated(visits):
+    page = visits.open(f"/search?q={'x' * 300}")
+    expect(page.locator("#heading")).to_have_text(re.compile(" for “x{70}…”$"))
+    parts = page.evaluate(
+        """async (texts) => (await import("/assets/search.js")).marked(...texts)
+        .map((part) => part.textContent ?? part)""",
+        ["تاريخ 2026-12-01", ["12"]],
+    )
+    assert parts == ["تاريخ \u20662026-", "12", "-01\u2069"]
+
+
 def test_filters_are_folded_on_a_phone_and_open_on_a_desk(visits):
     page = visits.open("/tags")
     page.set_viewport_size(PHONE)

@@ -96,6 +96,7 @@ def test_an_empty_catalogue_is_a_site(empty):
     assert json.loads(site["api/v1/hub.json"])["data"]["serial"] == 0
     home = site["index.html"]
     assert b"no prompts yet" in home and b">0 prompts" not in home and b"/account" not in home
+    assert b"no prompts yet" in site["top.html"] and b"pulled" not in site["top.html"]
     with_accounts = pages_of(empty._replace(queries=True))
     assert 'href="/account/prompts/new"' in with_accounts.macro("macros.html", "no_prompts")()
     assert build(empty).written == 0
