@@ -15,7 +15,8 @@ from builder.render.colours import read_asset
 # links.
 _CLIENTS = os.path.join(os.path.dirname(__file__), "client")
 SHELL_CLIENT = os.path.join(_CLIENTS, "hub")
-_PLAN = os.path.join(os.path.dirname(__file__), "..", "search", "plan.py")
+# Modules of the builder, each with a second part for the client.
+_SHARED = ("text/words.py", "search/plan.py")
 
 
 def shell_client(base_url: str, rules: str) -> tuple[bytes, bytes]:
@@ -30,8 +31,11 @@ def shell_client(base_url: str, rules: str) -> tuple[bytes, bytes]:
 def search_program(rules: str) -> bytes:
     """The Python program with which the shell client searches a catalogue."""
     program = _read("search.py").replace(b'r"""{}"""', f'r"""{rules}"""'.encode())
-    _, shared = read_asset(_PLAN).split(b"# The build puts what follows into the shell client.\n")
-    return program.replace(b"# The build puts the plan here.\n", shared.strip() + b"\n")
+    for name in _SHARED:
+        module = _read(f"../../{name}")
+        _, shared = module.split(b"# The build puts what follows into the shell client.\n")
+        program = program.replace(f"# The build puts {name} here.\n".encode(), shared.lstrip())
+    return program
 
 
 def python_client(base_url: str) -> bytes:

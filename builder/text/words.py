@@ -4,6 +4,9 @@ Text is NFKC-normalised and case-folded, and accents are removed. Words are runs
 and marks; English ones are stemmed. Scripts written without spaces are cut into pairs of
 characters, and Arabic words lose their article. Signs that carry meaning stay: C++, C#, .NET. Words
 joined by signs, such as node.js, snake_case and @types, are indexed as a whole and by their parts.
+
+The build puts the second part of this module into the shell client, so that part keeps to Python
+3.7 and to names that the client has, too.
 """
 
 import re
@@ -16,7 +19,54 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from whoosh.lang.porter import stem as _porter
+from whoosh.lang.porter import stem
+
+
+@lru_cache(maxsize=1)
+def mark_ranges() -> str:
+    """The combining marks as a character class of a regular expression; in many scripts they are
+    part of words.
+    """
+    ranges: list[list[int]] = []
+    for point in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
+        if unicodedata.category(chr(point))[0] == "M":
+            if ranges and ranges[-1][1] == point - 1:
+                ranges[-1][1] = point
+            else:
+                ranges.append([point, point])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+def placed_words(text: str) -> Iterator[tuple[int, int, "Word"]]:
+    """The words of ``part_words``, each with its start and end in ``text``."""
+    lower = text.lower()
+    # Only a few capitals, such as İ, have a lower case of another length.
+    for match in _token().finditer(lower if len(lower) == len(text) else text):
+        start, end = match.span()
+        if match[0].isascii():
+            yield start, end, _known[match[0]]
+            continue
+        parts = part_words(match[0])
+        is_run = match["run"] is not None and len(parts) == end - start
+        for at, part in enumerate(parts, start):
+            yield (at, min(at + 2, end), part) if is_run else (start, end, part)
+
+
+def count_words(text: str) -> list[tuple["Word", int]]:
+    """The words of ``part_words``, in order of first occurrence, with their counts. A word with two
+    spellings occurs twice.
+    """
+    counts = Counter(_parts(folded(text)))
+    return [*zip(map(_known.__getitem__, counts), counts.values(), strict=True)]
+
+
+def distinct_words(text: str) -> tuple[set[str], set[str]]:
+    """The stems of all words of ``text``, and their surfaces."""
+    found = [*map(_known.__getitem__, {*split_words(text)})]
+    return {*map(itemgetter(0), found)}, {*map(itemgetter(1), found)}
+
+
+# The build puts what follows into the shell client.
 
 # Ranges of scripts written without spaces: Thai, Lao, Myanmar, Khmer; kana, CJK ideographs, Hangul;
 # the planes of rarer ideographs.
@@ -49,23 +99,9 @@ _apostrophes_outside = re.compile("'(?:(?<![a-z0-9]')|(?![a-z0-9]))").sub
 _OUTSIDE = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "'"}
 _joined = re.compile(JOINED).findall
 _article = re.compile(ARTICLE)
+_genitive = re.compile("['’]s$").sub
 # A part of each joined word. Few words have one, and this check takes a thirtieth of the time.
 _may_join = re.compile("[@_.][a-z0-9]").search
-
-
-@lru_cache(maxsize=1)
-def mark_ranges() -> str:
-    """The combining marks as a character class of a regular expression; in many scripts they are
-    part of words.
-    """
-    ranges: list[list[int]] = []
-    for point in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
-        if unicodedata.category(chr(point))[0] == "M":
-            if ranges and ranges[-1][1] == point - 1:
-                ranges[-1][1] = point
-            else:
-                ranges.append([point, point])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
 @lru_cache(maxsize=1)
@@ -84,11 +120,16 @@ class Word(NamedTuple):
     surface: str
 
 
+def stem_of(token: str) -> str:
+    """The form under which a word of ``split_words`` is found."""
+    return _known[token].stem
+
+
 def words(text: str) -> list[Word]:
     """All words of ``text``: joined ones, then all others in order. A run without spaces gives its
     pairs and its last character, so that every character of it begins a word.
     """
-    return [*map(_known.__getitem__, _split(text))]
+    return [*map(_known.__getitem__, split_words(text))]
 
 
 def part_words(text: str) -> list[Word]:
@@ -96,41 +137,13 @@ def part_words(text: str) -> list[Word]:
     return [*map(_known.__getitem__, _parts(folded(text)))]
 
 
-def placed_words(text: str) -> Iterator[tuple[int, int, Word]]:
-    """The words of ``part_words``, each with its start and end in ``text``."""
-    lower = text.lower()
-    # Only a few capitals, such as İ, have a lower case of another length.
-    for match in _token().finditer(lower if len(lower) == len(text) else text):
-        start, end = match.span()
-        if match[0].isascii():
-            yield start, end, _known[match[0]]
-            continue
-        parts = part_words(match[0])
-        is_run = match["run"] is not None and len(parts) == end - start
-        for at, part in enumerate(parts, start):
-            yield (at, min(at + 2, end), part) if is_run else (start, end, part)
-
-
-def count_words(text: str) -> list[tuple[Word, int]]:
-    """The words of ``part_words``, in order of first occurrence, with their counts. A word with two
-    spellings occurs twice.
-    """
-    counts = Counter(_parts(folded(text)))
-    return [*zip(map(_known.__getitem__, counts), counts.values(), strict=True)]
-
-
 def whole_of(text: str) -> str:
     """All words of a short text, joined into one, in order."""
     return "_".join(word.stem for word in part_words(text))
 
 
-def distinct_words(text: str) -> tuple[set[str], set[str]]:
-    """The stems of all words of ``text``, and their surfaces."""
-    found = [*map(_known.__getitem__, {*_split(text)})]
-    return {*map(itemgetter(0), found)}, {*map(itemgetter(1), found)}
-
-
-def _split(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
+    """The words of a text as they are before stemming, with their apostrophes."""
     plain = folded(text)
     joined = _joined(" ".join(filter(_may_join, plain.split()))) if _may_join(plain) else []
     return joined + _parts(plain)
@@ -173,7 +186,7 @@ def is_unspaced(word: str) -> bool:
     return _token().match(word)["run"] is not None
 
 
-class _KnownWords(dict[str, Word]):
+class _KnownWords(dict):
     """Words by their text. A dictionary of its own, because every word of every prompt passes
     through it, and `lru_cache` takes twice as long.
     """
@@ -189,8 +202,12 @@ _known = _KnownWords()
 
 
 def _word(text: str) -> Word:
-    plain = sys.intern(text.replace("'", "").replace("’", "")[:WORD_CHARS_MAX])
+    plain = sys.intern(surface_of(text))
     if not plain.isascii() or not plain.isalpha():
         return Word(plain if plain.isascii() else _article.sub("", plain), plain)
-    base = text.replace("’", "'").removesuffix("'s").replace("'", "")[:WORD_CHARS_MAX]
-    return Word(sys.intern(_porter(base)), plain)
+    return Word(sys.intern(stem(surface_of(_genitive("", text)))), plain)
+
+
+def surface_of(text: str) -> str:
+    """The word without apostrophes."""
+    return text.replace("'", "").replace("’", "")[:WORD_CHARS_MAX]

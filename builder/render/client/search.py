@@ -1,95 +1,38 @@
 """Searches a catalogue as the server searches its index. The build inserts this into the client, so
 it uses only Python 3.7 and its library. `assets/catalogue.js` does the same in browsers.
 
-Words are those of `builder/text/words.py`; the plan of a query is made by the server's own code.
+The words of a text and the plan of a query come from the server's own code.
 """
 
 from __future__ import annotations
 
 import json
-import math  # noqa: F401 (for the plan)
+import math
 import re
+import sys
 import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
 from functools import lru_cache
-from string import ascii_lowercase  # noqa: F401 (for the plan)
+from itertools import groupby
+from string import ascii_lowercase
 from typing import NamedTuple
 
 RULES = json.loads(r"""{}""")
 STOP_STEMS, FREQUENT_STEMS = set(RULES["STOP"]), set(RULES["FREQUENT"])
-SYNONYMS, VALUES, QUERY_WORDS_MAX = (
-    RULES[name] for name in ("SYNONYMS", "VALUES", "QUERY_WORDS_MAX")
-)
+SYNONYMS, VALUES = RULES["SYNONYMS"], RULES["VALUES"]
 STEM_STEPS = [
     {suffix: (re.compile(condition), ending) for suffix, (condition, ending) in step.items()}
     for step in RULES["STEM_STEPS"]
 ]
 SUFFIX_CHARS_MAX = max(len(suffix) for step in STEM_STEPS for suffix in step)
-RUN = "[{UNSPACED}][{UNSPACED}{COMBINING}]*".format_map(RULES)
-LETTER = r"[^\W_{UNSPACED}]".format_map(RULES)
-PART = r"{0}|[{COMBINING}]|['’](?={0})".format(LETTER, **RULES)
-TOKEN = re.compile("({0})|{SIGNED}|{1}(?:{2})*".format(RUN, LETTER, PART, **RULES))
-ASCII_TOKEN = re.compile(RULES["SIGNED"] + "|[a-z0-9]+(?:'[a-z0-9]+)*")
-JOINED = re.compile(RULES["JOINED"])
-ARTICLE, _spoken, _labelled = (
-    re.compile(RULES[name]) for name in ("ARTICLE", "SPOKEN", "LABELLED")
-)
+_spoken, _labelled = re.compile(RULES["SPOKEN"]), re.compile(RULES["LABELLED"])
 # A posting is the number of a repo times this, plus the value of the word's best place there.
 POSTING = 32
 
 
-class Word(NamedTuple):
-    stem: str
-    surface: str
-
-
-def words(text: str) -> list[Word]:
-    return [Word(stem_of(token), surface_of(token)) for token in tokens(text)]
-
-
-def is_unspaced(word: str) -> bool:
-    return re.match(RUN, word) is not None
-
-
-def tokens(text: str) -> list[str]:
-    """The words of a text, with their apostrophes: joined ones first; pairs of characters of
-    unspaced scripts.
-    """
-    plain = folded(text)
-    return JOINED.findall(plain) + parts_of(plain)
-
-
-def folded(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    plain = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", folded))
-    return unicodedata.normalize("NFC", plain)
-
-
-def parts_of(plain: str) -> list[str]:
-    if plain.isascii():
-        return ASCII_TOKEN.findall(plain)
-    found = []
-    for match in TOKEN.finditer(plain):
-        run = match.group(1) or ""
-        found += [run[at : at + 2] for at in range(len(run))] or [match.group()]
-    return found
-
-
-def surface_of(token: str) -> str:
-    """The word without apostrophes."""
-    return token.replace("'", "").replace("’", "")[: RULES["WORD_CHARS_MAX"]]
-
-
-@lru_cache(maxsize=None)
-def stem_of(token: str) -> str:
-    """The form under which a word is found."""
-    surface = surface_of(token)
-    if not re.fullmatch("[a-z]+", surface):
-        return surface if surface.isascii() else ARTICLE.sub("", surface)
-    return stem(surface_of(re.sub("['’]s$", "", token)))
+def mark_ranges() -> str:
+    return RULES["COMBINING"]
 
 
 def stem(word: str) -> str:
@@ -106,12 +49,10 @@ def stem(word: str) -> str:
     return re.sub("^Y", "y", word)
 
 
-def whole_of(text: str) -> str:
-    """The words of a short text, joined into one."""
-    return "_".join(map(stem_of, parts_of(folded(text))))
+# The build puts text/words.py here.
 
 
-# The build puts the plan here.
+# The build puts search/plan.py here.
 
 
 class Catalogue:
@@ -128,12 +69,13 @@ class Catalogue:
         self.vocabulary = sorted(self.written)
 
     def _add(self, number: int, repo: dict) -> None:
-        title = tokens(repo["title"] + " " + repo["name"])
-        is_short = len(set(map(stem_of, title)) - STOP_STEMS) <= RULES["SHORT_TITLE_WORDS_MAX"]
-        best = dict.fromkeys(tokens(repo["owner"]), VALUES["text"])
+        title = split_words(repo["title"] + " " + repo["name"])
+        stems = {stem_of(token) for token in title}
+        is_short = len(stems - STOP_STEMS) <= RULES["SHORT_TITLE_WORDS_MAX"]
+        best = dict.fromkeys(split_words(repo["owner"]), VALUES["text"])
         described = " ".join([repo["description"], repo.get("words", ""), *repo.get("labels", ())])
-        best.update(dict.fromkeys(tokens(described), VALUES["description"]))
-        best.update(dict.fromkeys(tokens(" ".join(repo["tags"])), VALUES["tags"]))
+        best.update(dict.fromkeys(split_words(described), VALUES["description"]))
+        best.update(dict.fromkeys(split_words(" ".join(repo["tags"])), VALUES["tags"]))
         best.update(dict.fromkeys(title, VALUES["short_title" if is_short else "title"]))
         for token, value in best.items():
             self.postings[token].append(number * POSTING + value)
@@ -152,8 +94,10 @@ class Catalogue:
             is_in = tags <= set(repo["tags"]) and set(labels) <= set(repo.get("labels", ()))
             if is_in and weight >= plan.needed:
                 scores[number] = sum(int(target.rarity * value) for target, value in has)
-        for number in self._wholes(plan, scores) if plan.needed else ():
-            scores[number] += WHOLE_SCORE
+        for number in scores if plan.needed else ():
+            repo = self.repos[number]
+            names = repo["title"], repo["name"], repo["owner"] + " " + repo["name"]
+            scores[number] += WHOLE_SCORE * (plan.whole in map(whole_of, names))
         found = sorted(scores, key=lambda one: (-scores[one], self._id(one)))
         has_all = found and not lacking(plan, found[:1], self)[found[0]]
         corrected = [{"from": one, "to": nearest} for one, nearest in plan.corrected]
@@ -178,19 +122,6 @@ class Catalogue:
 
     def _id(self, number: int) -> str:
         return self.repos[number]["owner"] + "/" + self.repos[number]["name"]
-
-    def _wholes(self, plan: QueryPlan, scores: dict[int, float]) -> list[int]:
-        """The repos whose whole title or name is the query."""
-        # The least value of each of its words: a single word is never an owner and a name.
-        value = VALUES["text" if "_" in plan.whole else "title"]
-        least = value * sum(target.rarity for target in plan.targets)
-        found = []
-        for number in (one for one, score in scores.items() if score >= least):
-            repo = self.repos[number]
-            parts = repo["title"], repo["name"], repo["owner"] + " " + repo["name"]
-            if plan.whole in map(whole_of, parts):
-                found.append(number)
-        return found
 
     def _values(self, target: Target) -> dict[int, float]:
         """The best value of a target in each repo."""
@@ -222,8 +153,6 @@ class Catalogue:
 
     def _forms(self, stem: str) -> list[str]:
         """The tokens with a stem, which differs from them in its last two letters or an article."""
-        words = self.words_beginning(stem[:-2] or stem[0]) + [
-            one + stem for one in RULES["ARTICLES"]
-        ]
+        words = self.words_beginning(stem[:-2] or stem[0]) + [one + stem for one in ARTICLES]
         tokens = [token for word in words for token in self.written.get(word, ())]
         return [token for token in tokens if stem_of(token) == stem]
