@@ -115,27 +115,19 @@ class QueryThread:
     def _ask(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
         # Twice, the second time with files opened again: a build may just have replaced the open
         # ones.
-        for is_last in (False, True):
+        for _ in range(2):
             try:
-                return self._ask_once(function, args)
+                return function(self._queries, *args)
             except RequestError as error:
                 if error.code != "unavailable":
                     raise
-                if is_last:
-                    self._report_unusable()
-                    raise
-
-    def _ask_once(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
-        try:
-            return function(self._queries, *args)
-        except RequestError:
-            raise
-        except Exception as error:
-            log.exception("A query failed")
-            self._queries.close()
-            raise RequestError(
-                "unavailable", "This query failed. Try again in a moment."
-            ) from error
+                failure = error
+            except Exception:
+                log.exception("A query failed")
+                self._queries.close()
+                failure = RequestError("unavailable", "This query failed. Try again in a moment.")
+        self._report_unusable()
+        raise failure
 
     def close(self) -> None:
         """Finish running and waiting queries, then close the files."""

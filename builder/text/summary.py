@@ -138,10 +138,7 @@ def has_own_description(description: str, body: str) -> bool:
 
 def is_data(body: str) -> bool:
     """True for a body of JSON or HTML rather than prose."""
-    if not _may_be_data(body):
-        return False
-    text = _visible(without_markers(body))
-    return bool(_loose_json.match(text) or _html.match(text))
+    return bool(_may_be_data(body)) and _open(body)[0] in ("JSON", "HTML")
 
 
 @lru_cache(maxsize=1)
