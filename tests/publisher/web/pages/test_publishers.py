@@ -199,7 +199,7 @@ def test_a_branch_is_offered(people: People, owner: Visitor) -> None:
     # A form without the field does not mean every branch.
     for branch, stored in (("main", "main"), (None, "main"), (" refs/heads/Dev/2 ", "Dev/2")):
         page = add(owner, branch=branch)
-        assert page.status == 200 and f" on {stored} Provider" in page.words
+        assert page.status == 200 and f" on {stored} GitHub Actions" in page.words
         (added,) = publishers_of(people, owner.handle)
         assert added.branch == stored
         noted = f"Trusted publisher added: {added.project} publish.yml branch {stored} for"
@@ -220,7 +220,7 @@ def test_workflows_name_the_branch(
     people: People, owner: Visitor, branch: str, pattern: str
 ) -> None:
     page = add(owner, branch=branch)
-    assert page.status == 200 and f" on {branch or 'any branch'} Provider" in page.words
+    assert page.status == 200 and f" on {branch or 'any branch'} GitHub Actions" in page.words
     assert yaml.safe_load(workflow_of(page))[True]["push"]["branches"] == [pattern]
     owner.submit("/remove")
     page = add(owner, branch=branch, issuer=people.gitlab.url, project="acme/x", workflow="")
