@@ -36,7 +36,7 @@ def check(root: str) -> Iterator[Fault]:
         owners = content.list_owners(root)
     except ContentError as error:
         yield from error.faults
-        owners = content.named_folders(root, names.OWNER_CHARS_MAX)
+        owners = _named_folders(root, names.OWNER_CHARS_MAX)
     yield from _stray_texts_in(root, "")
     for owner in owners:
         yield from _reserved(owner, [("owner", owner)])
@@ -46,7 +46,7 @@ def check(root: str) -> Iterator[Fault]:
             repos = content.list_repos(root, owner)
         except ContentError as error:
             yield from error.faults
-            repos = content.named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX)
+            repos = _named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX)
         for name in repos:
             yield from check_repo(root, owner, name)
 
@@ -197,14 +197,26 @@ def _faults_of(read, *args: str) -> Iterable[Fault]:
     return ()
 
 
+def _named_folders(path: str, chars_max: int) -> list[str]:
+    """The folders in ``path`` whose names can be an owner's or a repo's, sorted; other entries are
+    ignored. Raises OSError.
+    """
+    with os.scandir(path) as entries:
+        return sorted(
+            entry.name
+            for entry in entries
+            if names.is_name(entry.name, chars_max) and entry.is_dir(follow_symlinks=False)
+        )
+
+
 def stray_texts(root: str) -> Iterator[Fault]:
     """A warning for each text that is not a version, so no build shows it; cheaper than
     ``check``.
     """
     yield from _stray_texts_in(root, "")
-    for owner in content.named_folders(root, names.OWNER_CHARS_MAX):
+    for owner in _named_folders(root, names.OWNER_CHARS_MAX):
         yield from _stray_texts_in(root, owner)
-        for name in content.named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX):
+        for name in _named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX):
             yield from _stray_texts_in(root, f"{owner}/{name}")
 
 

@@ -309,8 +309,7 @@ def _langfuse(default: Match, query: bytes) -> Match:
     if ordinal is None and label is None:
         return default
     ref = label if ordinal is None else ordinal
-    is_ref = names.is_ordinal if label is None else names.is_read_label
-    if not is_ref(ref):
+    if not (fits("ordinal", ref) if label is None else names.is_read_label(ref)):
         message = WHY_MISSING[LANGFUSE_NOT_FOUND].format_map(default.params)
         raise RequestError(LANGFUSE_NOT_FOUND, message)
     return Match(BY_NAME["langfuse_ref"], {**default.params, "ref": ref})

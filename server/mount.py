@@ -108,7 +108,6 @@ class Hub:
         if mcp:
             self._apps |= {self._root + url: mcp for url in MCP_URLS}
         self._is_measured = is_measured
-        self._cells = {kind: _cells(kind) for kind in REQUEST_CLASSES}
         self._classes: dict[App | None, str] = {
             mcp: "mcp",
             **dict.fromkeys((self._visit, self._write, self._compare), "account"),
@@ -183,7 +182,6 @@ class Hub:
     async def _measure(
         self, kind: str, app: App, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        counts, seconds = self._cells[kind]
         began = time.perf_counter()
         status = 0
 
@@ -191,15 +189,15 @@ class Hub:
             nonlocal status
             if not status:
                 status = message["status"]
-                counts[status // 100 - 2][0] += 1
-                REQUEST_SECONDS.put(seconds, time.perf_counter() - began)
+                REQUESTS.count(kind, STATUS_CLASSES[status // 100 - 2])
+                REQUEST_SECONDS.observe(time.perf_counter() - began, kind)
             return send(message)
 
         try:
             await app(scope, receive, noting)
         finally:
             if not status:
-                counts[-1][0] += 1  # the server itself answers 500
+                REQUESTS.count(kind, "5xx")  # the server itself answers 500
 
     def _class_of(self, app: App, scope: Scope) -> str:
         if app is not self._reads:
@@ -222,10 +220,6 @@ class Hub:
 async def _say_not_ready(scope: Scope, receive: Receive, send: Send) -> None:
     error = RequestError("unavailable", "The site is being built. Try again in a moment.")
     await send_answer(error_answer(error), scope, send)
-
-
-def _cells(kind: str) -> tuple[list[list[int]], list[float]]:
-    return [REQUESTS.cell(kind, each) for each in STATUS_CLASSES], REQUEST_SECONDS.cell(kind)
 
 
 async def run_lifespan(

@@ -105,11 +105,6 @@ _decode_moves = msgspec.msgpack.Decoder(list[Marked]).decode
 encode_versions = _encode
 
 
-def remembered_versions(row: RepoRow | None) -> list[str]:
-    """The versions that the last build put on the site."""
-    return row.names.split() if row else []
-
-
 def remembered_withdrawn(row: RepoRow | None) -> set[str]:
     """The versions that were withdrawn at the last build."""
     return {*row.withdrawn.split()} if row else set()
@@ -132,7 +127,7 @@ def _read_moves(row: RepoRow | None) -> list[Marked]:
 def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
     """A task that renders a repo with other pulls, and otherwise as the last build left it."""
     owner, name = row.id.split("/")
-    versions = [*map(Version.parse, remembered_versions(row))]
+    versions = [*map(Version.parse, row.names.split())]
     events = {move.number: mark for mark, move in _read_moves(row) if move.has_own_file}
     withdrawn = WithdrawnListing(frozenset(remembered_withdrawn(row)), is_whole=False)
     return Task(owner, name, row.mark, versions, events, withdrawn, row, False, pulls)

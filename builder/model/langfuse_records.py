@@ -1,6 +1,5 @@
 """A version as Langfuse's SDKs read it, and the names by which they find it. Pure."""
 
-from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -69,18 +68,8 @@ def refs_of(versions: list[Findable]) -> list[list[str]]:
     """The refs of each version of a repo, with NO_REF; the version and its number come first.
     ``versions`` are the readable ones, oldest first, at least one.
     """
-    labelled = [one for one in versions if DEFAULT_LABEL in one.labels]
-    default = labelled[0] if labelled else versions[-1]
-    return [
-        [*_refs(one, is_latest=one is versions[-1], is_default=one is default)] for one in versions
-    ]
-
-
-def _refs(one: Findable, *, is_latest: bool, is_default: bool) -> Iterator[str]:
-    yield one.version
-    yield str(one.ordinal)
-    yield from one.labels
-    if is_latest:
-        yield LATEST
-    if is_default:
-        yield NO_REF
+    refs = [[one.version, str(one.ordinal), *one.labels] for one in versions]
+    refs[-1].append(LATEST)
+    named = (at for at, one in enumerate(versions) if DEFAULT_LABEL in one.labels)
+    refs[next(named, -1)].append(NO_REF)
+    return refs

@@ -48,22 +48,15 @@ class Counter(_Metric):
         super().__init__(name, help, **labels)
         # All series start at 0, because an alert cannot see a series grow that begins with its
         # first count.
-        self._counts = {values: [0] for values in product(*labels.values())}
+        self._counts = dict.fromkeys(product(*labels.values()), 0)
 
     def count(self, *values: str, by: int = 1) -> None:
         with _turn:
-            self._counts[values][0] += by
-
-    def cell(self, *values: str) -> list[int]:
-        """A list whose only item is the count. For a hot path where one thread alone counts these
-        values.
-        """
-        return self._counts[values]
+            self._counts[values] += by
 
     def samples(self) -> Iterator[tuple[Labels, int]]:
         """The counts with the values of their labels."""
-        for values, cell in self._counts.items():
-            yield values, cell[0]
+        yield from self._counts.items()
 
 
 class Histogram(_Metric):
@@ -83,16 +76,10 @@ class Histogram(_Metric):
         }
 
     def observe(self, seconds: float, *values: str) -> None:
+        cell = self._cells[values]
         with _turn:
-            self.put(self._cells[values], seconds)
-
-    def cell(self, *values: str) -> list[float]:
-        """The argument of ``put``. For a hot path where one thread alone observes these values."""
-        return self._cells[values]
-
-    def put(self, cell: list[float], seconds: float) -> None:
-        cell[bisect_left(self.buckets, seconds)] += 1
-        cell[-1] += seconds
+            cell[bisect_left(self.buckets, seconds)] += 1
+            cell[-1] += seconds
 
     def samples(self) -> Iterator[tuple[Labels, list[float], float]]:
         """The counts of each bucket alone, and the sum of seconds, with the values of labels."""

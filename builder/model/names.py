@@ -52,7 +52,6 @@ RESERVED_REPOS = frozenset(["index", "404"])
 
 _name = re.compile(NAME_PATTERN)
 _version = re.compile(VERSION_PATTERN)
-_ordinal = re.compile(ORDINAL_PATTERN)
 _label = re.compile(LABEL_PATTERN)
 # Names that read as a version or a number, in `owner/name@ref` and to people; and names that would
 # give two labels the same file, as `a.json` and `a`.
@@ -160,11 +159,6 @@ def check_new_label(text: str) -> str:
             ".body, .json or .txt. Choose another name, like production.",
         )
     return text
-
-
-def is_ordinal(text: str) -> bool:
-    """True if ``text`` can be a number of publication."""
-    return _ordinal.fullmatch(text) is not None
 
 
 def is_read_label(text: str) -> bool:

@@ -26,7 +26,7 @@ from builder.model.plural import counted
 from builder.model.progress import Progress
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.changes import Changes, find_changes
-from builder.pipeline.context import Context, Named, Request, ShownPulls, Visible, newest
+from builder.pipeline.context import Context, Request, ShownPulls, Visible, newest
 from builder.pipeline.heal import check_site
 from builder.pipeline.settle import Settling
 from builder.pipeline.visible import make_visible
@@ -44,11 +44,10 @@ log = logging.getLogger("hub.build")
 class Built(NamedTuple):
     """The result of a build. ``rendered``: repos that differ from the remembered state, or have
     other pulls. ``is_settled``: nothing is left to the next build. ``behind_seconds``: the age of
-    the oldest change that lists do not have. ``changed``: the (owner, name) of the repos whose
-    files differ from the remembered state, and (owner, None) for owners with a changed profile.
-    ``touched``: the files of the site that were written or removed; None if they are many.
-    ``number``: the build's (``count_build``). ``is_checked``: all files were looked for that the
-    site should have, or none had to be; ``lost``: the number of objects that lacked some.
+    the oldest change that lists do not have. ``touched``: the files of the site that were written
+    or removed; None if they are many. ``number``: the build's (``count_build``). ``is_checked``:
+    all files were looked for that the site should have, or none had to be; ``lost``: the number of
+    objects that lacked some.
     """
 
     repos: int
@@ -61,7 +60,6 @@ class Built(NamedTuple):
     is_settled: bool
     behind_seconds: float
     seconds: float
-    changed: tuple[Named, ...] = ()
     touched: frozenset[str] | None = None
     number: int = 0
     is_checked: bool = True
@@ -219,7 +217,6 @@ def _run(context: Context) -> Built:
         is_settled and not context.lost,
         state.passes.behind_seconds(),
         0.0,
-        found.named(),
         touched=None if site.tally.touched is None else frozenset(site.tally.touched),
         is_checked=is_checked,
         lost=len(context.lost),

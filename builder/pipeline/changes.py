@@ -30,11 +30,6 @@ class Changes(NamedTuple):
     owners: set[str]
     faults: Faults
 
-    def named(self) -> tuple[Named, ...]:
-        """The (owner, name) of all these repos, and (owner, None) for owners."""
-        repos = ((*one.split("/"),) for one in (*self.tasks, *self.withdrawn, *self.removed))
-        return (*repos, *((owner, None) for owner in self.owners))
-
 
 def find_changes(context: Context) -> Changes:
     """Compare the tree with the remembered state; tasks get their current pulls.

@@ -129,18 +129,6 @@ def list_repos(root: str, owner: str) -> list[str]:
     return _list_folders(f"{root}/{owner}", owner, names.REPO_CHARS_MAX)
 
 
-def named_folders(path: str, chars_max: int) -> list[str]:
-    """The folders in ``path`` whose names can be an owner's or a repo's, sorted; other entries are
-    ignored. Raises OSError.
-    """
-    with os.scandir(path) as entries:
-        return sorted(
-            entry.name
-            for entry in entries
-            if names.is_name(entry.name, chars_max) and entry.is_dir(follow_symlinks=False)
-        )
-
-
 def _list_folders(path: str, where: str, chars_max: int) -> list[str]:
     folders, faults = [], Faults()
     try:
@@ -260,35 +248,10 @@ def repo_mark(root: str, owner: str, name: str) -> str:
     """
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
     try:
-        parts = _mark_parts(repo_path(root, owner, name), settled_ns)
+        mark = mark_of_files([*statuses_below(repo_path(root, owner, name))], settled_ns)
     except OSError:
         return ""  # list_versions reports the reason.
-    if parts is None:
-        return ""
-    joined = "\0".join(sorted(parts)).encode(errors="surrogateescape")
-    return hashlib.blake2b(joined, digest_size=12).hexdigest()
-
-
-def _mark_parts(path: str, settled_ns: int) -> list[str] | None:
-    """The names and marks of the files of a folder, of its ``labels`` and its ``withdrawn``; None
-    if one is too young.
-    """
-    parts = []
-    with os.scandir(path) as entries:
-        for entry in entries:
-            status = entry.stat(follow_symlinks=False)
-            if status.st_ctime_ns >= settled_ns:
-                return None
-            parts.append(
-                f"{entry.name}\0{status.st_mode}.{status.st_ctime_ns}.{status.st_size}."
-                f"{status.st_ino}"
-            )
-            if entry.is_dir(follow_symlinks=False):
-                inside = _mark_parts(entry.path, settled_ns)
-                if inside is None:
-                    return None
-                parts += [f"{entry.name}/{part}" for part in inside]
-    return parts
+    return mark and hashlib.blake2b(mark.encode(), digest_size=12).hexdigest()
 
 
 def owner_mark(root: str, owner: str) -> str:

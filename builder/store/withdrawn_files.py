@@ -28,9 +28,6 @@ class WithdrawnListing(NamedTuple):
     versions: frozenset[str]
     is_whole: bool
 
-    def has(self, version: str) -> bool:
-        return self.is_whole or version in self.versions
-
     @property
     def files(self) -> list[str]:
         """The subject of each file, as in ``read_withdrawn``, in order of version."""

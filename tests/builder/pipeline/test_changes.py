@@ -13,7 +13,6 @@ from tests.support.catalogues import (
     build_files,
     freshly_built,
     read_tree,
-    write_owner,
     write_version,
     write_withdrawn,
 )
@@ -57,15 +56,6 @@ def test_prompts_that_no_build_saw_before_their_withdrawal_count_for_the_serial(
     build(small, index=False)
     build(small, index=False)
     assert read_tree(small.out) == freshly_built(small)
-
-
-def test_a_report_names_what_has_changed(small, settled):
-    build(small, index=False)
-    write_owner(small.content, "bob")
-    write_withdrawn(small.content, "ann/review")
-    shutil.rmtree(f"{small.content}/ann/story")
-    changed = build(small, index=False).changed
-    assert {*changed} == {("bob", None), ("ann", "review"), ("ann", "story")}
 
 
 def test_folders_of_others_are_left_and_skills_without_a_prompt_go(small):

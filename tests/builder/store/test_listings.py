@@ -162,11 +162,12 @@ def test_a_check_waits_for_a_publication_that_has_only_its_text(root):
     descriptor = os.open(new, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     (new / "1.0.0.md").write_text("Tell it again.\n")
+    record = write_version(root / ".elsewhere", "ann", "new", "1.0.0", "Tell it again.\n")
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.extend(check(str(root))))
     thread.start()
     try:
-        write_version(root, "ann", "new", "1.0.0", "Tell it again.\n")
+        os.link(record, new / record.name)
     finally:
         os.close(descriptor)
         thread.join()
