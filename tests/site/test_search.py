@@ -33,9 +33,8 @@ def test_by_keyboard_to_a_prompt(visits):
     field, results = page.locator("#q"), page.locator("#results")
     expect(field).to_have_attribute("aria-expanded", "false")
     type_query(page, "sql revi")
-    expect(page.locator("#search-status")).to_have_text(
-        re.compile("^[1-9].* prompts? for “sql revi”")
-    )
+    found = re.compile("^[1-9].* prompts? for “sql revi”")
+    expect(page.locator("#search-status")).to_have_text(found)
     expect(results).to_be_visible()
     expect(field).to_have_attribute("aria-expanded", "true")
     options = page.get_by_role("option")
@@ -385,11 +384,8 @@ def test_more_than_a_page(visits):
     expect(page.locator("#more")).to_be_hidden()
     assert len(set(titles(page))) == ECHOES
     # The keyboard focus moves to the first new result.
-    assert (
-        page.locator("#found li")
-        .nth(PAGE_SIZE)
-        .evaluate("one => one.contains(document.activeElement)")
-    )
+    first = page.locator("#found li").nth(PAGE_SIZE)
+    assert first.evaluate("one => one.contains(document.activeElement)")
 
 
 def test_the_search_page_without_a_query(visits, hub):

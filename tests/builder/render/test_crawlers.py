@@ -79,6 +79,7 @@ def test_what_llms_txt_names_is_there(tmp_path, base_url, queries):
 
 
 def test_llms_txt_has_the_best_twenty_and_follows_them(empty):
+    assert [*sections(build_files(empty)["llms.txt"])] == ["API", "Optional"]
     for number in range(30):
         hours = moment(number)
         write_version(empty.content, "ann", f"r{number}", "1.0.0", "x", published_at=hours)
@@ -87,10 +88,6 @@ def test_llms_txt_has_the_best_twenty_and_follows_them(empty):
     write_version(empty.content, "ann", "r3", "1.0.1", "x", published_at=moment(99), title="Now")
     top = sections(build_files(empty, changed=[("ann", "r3")])["llms.txt"])["Top prompts"]
     assert (len(top), top[0][0]) == (20, "Now")
-
-
-def test_an_empty_catalogue_has_no_section_of_prompts(empty):
-    assert [*sections(build_files(empty)["llms.txt"])] == ["API", "Optional"]
 
 
 @given(title=hostile, description=hostile | st.text(alphabet="[]()`*_<>\\ #a\n", max_size=300))

@@ -79,12 +79,13 @@ def texts(root: ET.Element, child: str) -> list[str]:
     return [entry.findtext(ATOM + child) for entry in root.findall(f"{ATOM}entry")]
 
 
-def test_an_owner_without_repos_has_a_feed_as_old_as_the_profile(empty):
+def test_a_catalogue_and_an_owner_without_repos_have_feeds(empty):
     write_owner(empty.content, "zoe", name="\x7f \x02", bio="\x03")
-    root = check(build_files(empty)["zoe/feed.xml"])
-    assert root.find(f"{ATOM}entry") is None
-    assert root.find(f"{ATOM}subtitle") is None
-    assert root.findtext(f"{ATOM}updated") == moment(0)
+    files = build_files(empty)
+    for file, updated in (("zoe/feed.xml", moment(0)), ("feed.xml", feeds.EMPTY_UPDATED)):
+        root = check(files[file])
+        assert root.find(f"{ATOM}entry") is root.find(f"{ATOM}subtitle") is None
+        assert root.findtext(f"{ATOM}updated") == updated
 
 
 def test_a_repo_has_its_versions_with_their_changes_newest_first(small):
@@ -100,12 +101,6 @@ def test_a_repo_has_its_versions_with_their_changes_newest_first(small):
     (publisher,) = newest.find(f"{ATOM}author")
     assert publisher.text == "bob"
     assert all(entry.find(f"{ATOM}author") is None for entry in older)
-
-
-def test_an_empty_catalogue_has_a_feed(empty):
-    root = check(build_files(empty)["feed.xml"])
-    assert root.find(f"{ATOM}entry") is None
-    assert root.findtext(f"{ATOM}updated") == feeds.EMPTY_UPDATED
 
 
 def test_a_feed_has_the_fifty_newest(empty):
