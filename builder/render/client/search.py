@@ -13,6 +13,7 @@ import sys
 import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import groupby
 from string import ascii_lowercase
@@ -126,30 +127,25 @@ class Catalogue:
     def _values(self, target: Target) -> dict[int, float]:
         """The best value of a target in each repo."""
         best: dict[int, float] = {}
-        for word in self.words_beginning(target.prefix) if target.prefix else ():
-            for number, value in self._places(self.written[word]):
-                is_short = len(target.prefix) <= RULES["BEGINNING_CHARS_MAX"]
-                if is_short and value >= VALUES["title"]:
-                    best[number] = BEGINNING_VALUE
-                else:
-                    best.setdefault(number, BEGINNING_ELSEWHERE_VALUE)
+        longer = self.words_beginning(target.prefix) if target.prefix else ()
+        is_short = len(target.prefix) <= RULES["BEGINNING_CHARS_MAX"]
+        tokens = (token for word in longer for token in self.written[word])
+        for number, value in self._places(tokens).items():
+            is_in_title = is_short and value >= VALUES["title"]
+            best[number] = BEGINNING_VALUE if is_in_title else BEGINNING_ELSEWHERE_VALUE
         for at, (stem, share) in enumerate(target.shares()):
-            own: dict[int, int] = {}
-            for number, value in self._places(self._forms(stem)):
-                own[number] = max(own.get(number, 0), value)
-            exact: dict[int, int] = {}
-            for number, value in (
-                self._places(self.written.get(target.surface, ())) if not at else ()
-            ):
-                exact[number] = max(exact.get(number, 0), 1 + (value >= VALUES["title"]))
-            for number, value in own.items():
-                value = value * share + EXACT_VALUE * exact.get(number, 0)
+            exact = {} if at else self._places(self.written.get(target.surface, ()))
+            for number, value in self._places(self._forms(stem)).items():
+                times = 1 + (exact[number] >= VALUES["title"]) if number in exact else 0
+                value = value * share + EXACT_VALUE * times
                 best[number] = max(best.get(number, 0), value)
         return best
 
-    def _places(self, tokens: list[str]) -> list[tuple[int, int]]:
-        """The repos with these tokens, and the value of the best place of each."""
-        return [divmod(posting, POSTING) for token in tokens for posting in self.postings[token]]
+    def _places(self, tokens: Iterable[str]) -> dict[int, int]:
+        """The repos with any of these tokens, and the value of the best place in each."""
+        # Of a repo's postings, the best place comes last.
+        postings = sorted(posting for token in tokens for posting in self.postings[token])
+        return dict(divmod(posting, POSTING) for posting in postings)
 
     def _forms(self, stem: str) -> list[str]:
         """The tokens with a stem, which differs from them in its last two letters or an article."""

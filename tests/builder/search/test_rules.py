@@ -123,6 +123,13 @@ def test_any_catalogue_is_searched_as_the_server_would(lines, q, tags):
             assert found_by_client(lines, query, tags) == modelled(lines, query, tags)[:-1]
 
 
+@pytest.mark.parametrize("q", ["photosyn", "photosynt"])
+def test_the_beginning_of_a_long_word_counts_as_little_in_a_title(q):
+    about = [("ann", "a", "Other", "Of photosynthesis."), ("bob", "b", "Photosynthesis", "")]
+    lines = [CatalogueLine(*one, [], "1.0.0", "", "") for one in about]
+    assert found_by_client(lines, q, set()) == modelled(lines, q, set())[:-1]
+
+
 def test_it_is_text_for_scripts_in_any_encoding():
     assert search_rules().isascii()
     assert not re.search('"""|</|\nEOF', search_rules())
