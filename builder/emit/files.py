@@ -44,7 +44,7 @@ Files = Iterator[tuple[str, bytes]]
 # A prompt with this many versions has something to compare, and a list of versions.
 COMPARED_MIN = 2
 # An owner's page lists the latest of more prompts; the record lists all of them.
-ROWS_MAX = 500
+ROWS_MAX = 100
 
 
 def of_version(
