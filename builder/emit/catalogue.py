@@ -212,7 +212,7 @@ def _tab(state: State, kind: Kind | None, count: int) -> _Tab:
         for sort in ("new", SORTS[0])
     )
     shown = (new if {*new} != {*top} else [], top)
-    rows = (b"".join(card for _, card in state.repos.rows(keys)) for keys in shown)
+    rows = (b"".join(row.card for row in state.repos.rows(keys)) for keys in shown)
     return _Tab(kind, count, *(Markup(one.decode()) for one in rows))
 
 
@@ -273,7 +273,7 @@ def write_hub(settings: Settings, state: State, site: Site, serial: int) -> None
 def _summaries(state: State, sort: str, count: int) -> list[bytes]:
     """The summaries of the first repos in an order."""
     order = state.lists.order(None, sort, count)
-    return [summary for summary, _ in state.repos.rows([key for key, _ in order])]
+    return [row.summary for row in state.repos.rows([key for key, _ in order])]
 
 
 def _top(state: State, count: int) -> Iterator[RepoSummary]:

@@ -37,6 +37,7 @@ from builder.render.file_pages import Files as FilePages
 from builder.render.pages import pages_of
 from builder.render.skills import Skill
 from builder.store.state import State
+from builder.store.state.repos import Listed
 from builder.text.messages import parse_messages
 
 # Each file has the name of its route, or its path, and its bytes.
@@ -159,18 +160,14 @@ def of_withdrawn_repo(settings: Settings, parts: WithdrawnParts, owner: str, nam
     yield "withdrawn_repo", _withdrawn(message)
 
 
-def of_owner(
-    settings: Settings, user: User, rows: list[tuple[bytes, bytes]], found: list[bytes]
-) -> Files:
-    """``rows``: summary and card of each repo, latest updated first; ``found``: their skills, the
-    most used first.
-    """
-    summaries = [summary for summary, _ in rows]
+def of_owner(settings: Settings, user: User, rows: list[Listed], found: list[bytes]) -> Files:
+    """``rows``: its repos, latest updated first; ``found``: their skills, the most used first."""
+    summaries = [row.summary for row in rows]
     yield "user", envelopes.single(envelopes.user_bytes(user, summaries))
     yield "owner_feed", feeds.owner_feed(settings, user, summaries)
     yield "owner_skill_index", skills.owner_index(found)
     yield "marketplace", skills.marketplace(user, found)
-    cards = [card for _, card in rows[:ROWS_MAX]]
+    cards = [row.card for row in rows[:ROWS_MAX]]
     page = pages_of(settings).render_list("owner.html", cards, user=user, listed_count=len(cards))
     yield "owner_page", page
 
@@ -182,21 +179,21 @@ def of_page(page: StalePage, settings: Settings, state: State) -> Files:
     tag, sort, number = page.tag, page.sort, page.number
     rows = state.repos.rows(page.keys)
     meta = envelopes.list_meta(number, page.total, sort, tag)
-    summaries = [summary for summary, _ in rows]
+    summaries = [row.summary for row in rows]
     data = envelopes.envelope(summaries, meta)
     yield list_api(tag, sort, number).route.name, data
     if is_first := (tag, sort, number) == (None, SORTS[0], 1):
         yield "repos", data
     if settings.langfuse and sort == SORTS[0]:
         given = LangfuseListMeta(number, PAGE_SIZE, page.total, meta.pages)
-        data = envelopes.envelope(state.repos.langfuse_rows(page.keys), given)
+        data = envelopes.envelope([row.langfuse for row in rows], given)
         yield langfuse_page(tag, number).route.name, data
         if is_first:
             yield "langfuse_list", data
     if number <= LIST_PAGES_MAX:
         html = pages_of(settings).render_list(
             "list.html",
-            [card for _, card in rows],
+            [row.card for row in rows],
             meta=meta,
             is_cut=number == LIST_PAGES_MAX < meta.pages,
             has_pulls=sort == SORTS[0] and _has_pulls(summaries),

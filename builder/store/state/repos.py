@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from builder.store.database import DamageError, beginning_with
-from builder.store.state.tables import Table
+from builder.store.state.tables import Table, one_of
 
 ORDER_BY = {
     "top": "pulls DESC, updated DESC, id",
@@ -84,6 +84,14 @@ def _lists_of(row: RepoRow) -> list[str]:
 def digest_of(*parts: bytes) -> bytes:
     """The digest in the columns ``digest`` and ``search_digest``."""
     return hashlib.blake2b(b"\0".join(parts), digest_size=12).digest()
+
+
+class Listed(NamedTuple):
+    """A repo in a list: as JSON, as HTML, and for Langfuse's SDKs."""
+
+    summary: bytes
+    card: bytes
+    langfuse: bytes
 
 
 class Repos(Table):
@@ -163,7 +171,7 @@ class Repos(Table):
         where, ids = "", []
         if among is not None:
             ids = [*among]
-            where = f"WHERE id IN ({', '.join('?' * len(ids))})"
+            where = f"WHERE {one_of('id', ids)}"
         return dict(
             self._db.execute(
                 f"SELECT id, lower(hex(search_digest)) FROM repo {where} ORDER BY id", ids
@@ -177,9 +185,9 @@ class Repos(Table):
         ).fetchone()
         return row or (0, 0)
 
-    def rows(self, keys: list[int]) -> list[tuple[bytes, bytes]]:
-        """Summary and card of the repos with these keys, in their order; at most a page."""
-        found = self._rows("key", f"key IN ({', '.join('?' * len(keys))})", keys)
+    def rows(self, keys: list[int]) -> list[Listed]:
+        """The repos with these keys, in their order; at most a page."""
+        found = self._rows("key", one_of("key", keys), keys)
         return [found[key] for key in keys]
 
     def best_trial(self) -> str | None:
@@ -188,17 +196,8 @@ class Repos(Table):
             f"SELECT id FROM repo WHERE trial > 0 ORDER BY trial DESC, {ORDER_BY['top']} LIMIT 1"
         )
 
-    def langfuse_rows(self, keys: list[int]) -> list[bytes]:
-        """The rows of lists for Langfuse's SDKs, of the repos with these keys, in their order."""
-        found = dict(
-            self._db.execute(
-                f"SELECT key, langfuse FROM repo WHERE key IN ({', '.join('?' * len(keys))})", keys
-            )
-        )
-        return [found[key] for key in keys]
-
-    def rows_of_owner(self, owner: str) -> list[tuple[bytes, bytes]]:
-        """Summary and card of all repos of an owner, latest updated first."""
+    def rows_of_owner(self, owner: str) -> list[Listed]:
+        """All repos of an owner, latest updated first."""
         found = self._rows("key", f"owner = ? ORDER BY {ORDER_BY['updated']}", [owner])
         return [*found.values()]
 
@@ -216,35 +215,32 @@ class Repos(Table):
         # Only ids are sorted, because SQLite would sort the summaries along with them.
         order = f"ORDER BY {ORDER_BY['updated']} LIMIT ? OFFSET ?"
         ids = self._column(
-            f"SELECT id FROM repo WHERE {_of(owners)} {order}", *owners, count, start
+            f"SELECT id FROM repo WHERE {one_of('owner', owners)} {order}", *owners, count, start
         )
         return self.summaries(ids)
 
     def count_of_owners(self, owners: Sequence[str]) -> int:
         """The number of repos of these owners."""
-        return self._value(f"SELECT count(*) FROM repo WHERE {_of(owners)}", *owners)
+        return self._value(f"SELECT count(*) FROM repo WHERE {one_of('owner', owners)}", *owners)
 
     def summaries(self, ids: list[str]) -> list[bytes]:
         """The summaries of these repos in their order, without unknown ones; at most hundreds."""
-        found = self._rows("id", f"id IN ({', '.join('?' * len(ids))})", ids)
-        return [found[repo_id][0] for repo_id in ids if repo_id in found]
+        found = self._rows("id", one_of("id", ids), ids)
+        return [found[repo_id].summary for repo_id in ids if repo_id in found]
 
     def lines(self, ids: list[str]) -> dict[str, bytes]:
         """The line in the catalogue of each of these repos, by id."""
-        where = f"WHERE id IN ({', '.join('?' * len(ids))})"
-        return dict(self._db.execute(f"SELECT id, line FROM repo {where}", ids))
+        return dict(self._db.execute(f"SELECT id, line FROM repo WHERE {one_of('id', ids)}", ids))
 
-    def _rows(
-        self, column: str, where: str, values: Sequence[object]
-    ) -> dict[Any, tuple[bytes, bytes]]:
-        """Summary and card of some repos, by a column. Raises DamageError."""
+    def _rows(self, column: str, where: str, values: Sequence[object]) -> dict[Any, Listed]:
+        """Some repos, by a column. Raises DamageError."""
         found = {}
-        for key, digest, summary, card, langfuse in self._db.execute(
+        for key, digest, *shown in self._db.execute(
             f"SELECT {column}, digest, summary, card, langfuse FROM repo WHERE {where}", values
         ):
-            if digest_of(summary, card, langfuse) != digest:
+            if digest_of(*shown) != digest:
                 raise DamageError(f"wrong digest of repo {key}")
-            found[key] = (summary, card)
+            found[key] = Listed(*shown)
         return found
 
     def find_damage(self) -> str | None:
@@ -280,16 +276,10 @@ class Ids(Table):
         """A part of the ids of the repos that have all of these tags and belong to an owner (None:
         any), in an order; and the count of all.
         """
-        where = (
-            " AND ".join(
-                [
-                    *["key IN (SELECT repo FROM tag WHERE name = ?)"] * len(tags),
-                    *([] if owner is None else ["owner = ?"]),
-                ]
-            )
-            or "true"
-        )
-        values = [*tags, *([] if owner is None else [owner])]
+        owners = [] if owner is None else [owner]
+        tagged = ["key IN (SELECT repo FROM tag WHERE name = ?)"] * len(tags)
+        where = " AND ".join([*tagged, *["owner = ?"] * len(owners)]) or "true"
+        values = [*tags, *owners]
         total = self._value(f"SELECT count(*) FROM repo WHERE {where}", *values)
         ids = self._column(
             f"SELECT id FROM repo WHERE {where} ORDER BY {ORDER_BY[sort]} LIMIT ? OFFSET ?",
@@ -393,7 +383,3 @@ class Lists(Table):
         self._db.execute(
             "DELETE FROM page WHERE tag = ? AND sort = ? AND number > ?", (tag or "", sort, last)
         )
-
-
-def _of(owners: Sequence[str]) -> str:
-    return f"owner IN ({', '.join('?' * len(owners))})"

@@ -1,10 +1,15 @@
 """The small tables of the state: facts, owners, repos withdrawn whole, orphans, pulls."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from builder.store.database import beginning_with
+
+
+def one_of(column: str, values: Sequence[object]) -> str:
+    """A condition: the column has one of these values, which are the next parameters."""
+    return f"{column} IN ({', '.join('?' * len(values))})"
 
 
 class Table:

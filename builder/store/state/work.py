@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import StrEnum, auto
 
 from builder.model.routes import SORTS
-from builder.store.state.tables import Meta, Table
+from builder.store.state.tables import Meta, Table, one_of
 
 # For kinds of work that have only one piece.
 _NO_NAME = ("",)
@@ -63,8 +63,8 @@ class Todo(Table):
 
     def has(self, *kinds: Work) -> bool:
         """True if work of any of these kinds is pending."""
-        places = ", ".join("?" * len(kinds))
-        return bool(self._value(f"SELECT 1 FROM todo WHERE kind IN ({places}) LIMIT 1", *kinds))
+        where = one_of("kind", kinds)
+        return bool(self._value(f"SELECT 1 FROM todo WHERE {where} LIMIT 1", *kinds))
 
     def add(self, kind: Work, names: Iterable[str] = _NO_NAME) -> None:
         self._db.executemany(
