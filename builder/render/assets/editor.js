@@ -106,7 +106,7 @@ function start() {
   }
 
   function markUnknown() {
-    marked?.setUnknown(files.isEdited() ? [] : byId("unknown").dataset.names.split(" "));
+    marked?.setUnknown(byId("unknown").dataset.names.split(" "));
   }
 }
 
@@ -168,7 +168,7 @@ function offerKept(key) {
   // The hub has a saved draft, so no copy is needed.
   if (sent && form.elements.draft && isShown(keptAt(sent))) local.removeItem(sent);
   const kept = keptAt(key);
-  if (!kept || isShown(kept, sent === key)) return;
+  if (isShown(kept, sent === key)) return;
   tell(`This browser has kept what you wrote until ${minute(kept.at)}, which this page does not show. `, [
     ["Use it", () => putBack(kept.fields)],
     ["Discard it", () => { local.removeItem(key); tell(""); }],
@@ -185,7 +185,7 @@ function keptAt(key) {
 
 /** True if the page has what was kept; what the hub has added to a sent form does not matter. */
 function isShown(kept, isAnswer = false) {
-  if (kept === null) return false;
+  if (!kept) return true;
   const [before, now] = [kept.fields, fieldsNow()].map(written);
   return before.every((one) => now.includes(one)) && (isAnswer || before.length === now.length);
 }

@@ -43,7 +43,7 @@ export function manageFiles(form, field, { flush, changed }) {
   upload.addEventListener("change", () => take(upload, null));
   choice.addEventListener("change", choose);
   update();
-  return { commit, isEdited: () => edited !== null, promptText };
+  return { commit, promptText };
 
   function promptText() {
     return edited ? prompt.value : field.value;
@@ -68,6 +68,7 @@ export function manageFiles(form, field, { flush, changed }) {
     // A browser that restores the fields of a page would restore it as the prompt's text.
     field.autocomplete = row ? "off" : "";
     label.textContent = row ? `File ${pathOf(row)}` : ownLabel;
+    byId("content-about").hidden = row;
     field.dispatchEvent(new Event("input", { bubbles: true }));
     update();
   }
@@ -76,8 +77,8 @@ export function manageFiles(form, field, { flush, changed }) {
     const row = rows.children[choice.value] ?? null;
     const text = row ? await textOf(row).catch(() => undefined) : "";
     if (typeof text === "string") show(row, text);
-    say(text === null ? `${pathOf(row)} is not a text. Replace it with another file instead.`
-      : text === undefined ? `${pathOf(row)} cannot be read right now. Try again in a moment.` : "");
+    say(text === null ? `${pathOf(row)} is not a text. Replace it instead.`
+      : text === undefined ? `${pathOf(row)} cannot be read right now. Try again.` : "", choice);
     update();
   }
 
@@ -144,10 +145,8 @@ export function manageFiles(form, field, { flush, changed }) {
   /** Shows the number of files and bytes, and offers the files for the field. */
   function update() {
     const files = present();
-    const told = `${files.length} ${files.length === 1 ? "file" : "files"}, ${counted(sizeOf(files))} of `
-      + `${counted(bytesMax)} bytes`;
-    const place = byId("files-size");
-    if (place.textContent !== told) place.textContent = told;
+    byId("files-size").textContent = `${files.length} file${files.length === 1 ? "" : "s"}, `
+      + `${counted(sizeOf(files))} of ${counted(bytesMax)} bytes`;
     rows.closest(".scroll").hidden = !rows.children.length;
     for (const row of rows.children) {
       const [was, data] = ["was", "data"].map((name) => fieldOf(row, name).value);
@@ -176,8 +175,10 @@ function fieldOf(row, name) {
   return row.querySelector(`[name=file-${name}]`);
 }
 
-function say(told) {
-  byId("files-told").textContent = told;
+function say(told, before = byId("files").firstElementChild) {
+  const place = byId("files-told");
+  before.after(place);
+  place.textContent = told;
 }
 
 export function counted(count) {

@@ -1,6 +1,6 @@
-// A text field that marks variables and Markdown while the user types. The textarea stays the field
-// of the form. It gets the typed text, and the event "input", after a pause in typing. A script that
-// writes to it and sends this event also changes this field, which then has nothing to undo.
+// A text field that marks variables and Markdown. The textarea stays the field of the form. It gets
+// the typed text, and the event "input", after a pause in typing. A script that writes to it and
+// sends this event also changes this field, which then has nothing to undo.
 
 import {
   Decoration, EditorState, EditorView, HighlightStyle, Language, MatchDecorator, StateEffect,
@@ -61,8 +61,8 @@ export function markText(textarea) {
   const root = host.attachShadow({ mode: "open", delegatesFocus: true });
   const label = textarea.labels[0];
   // Ids do not reach into a shadow root, so the description is a text.
-  const told = (textarea.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean);
-  const about = told.map((one) => byId(one)?.textContent ?? "").join(" ");
+  const told = textarea.getAttribute("aria-describedby").split(" ");
+  const about = told.map((one) => byId(one).textContent).join(" ");
   root.append(element("p", { id: "about", hidden: true }, about));
   let isWriting = false;
   let timer = 0;
@@ -85,10 +85,9 @@ export function markText(textarea) {
         autocorrect: "on",
         autocapitalize: "sentences",
       }),
-      markdown.extension,
       highlighting,
       theme,
-      marks,
+      /^File /.test(label.textContent) ? [] : [markdown.extension, marks],
       EditorView.updateListener.of(({ docChanged }) => {
         if (!docChanged) return;
         clearTimeout(timer);

@@ -15,7 +15,9 @@ from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.request_bodies import Draft
 from builder.model.settings import Settings
+from builder.render.prompt_text import MESSAGES_SHOWN_MAX
 from builder.text.hidden_chars import Marks, visible
+from builder.text.messages import parse_messages
 from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.readable import readable
 from builder.text.summary import is_data
@@ -58,8 +60,9 @@ class Choice(NamedTuple):
 
 # The result that a publication would have, for the editor's page.
 #
-# ``base`` is None for a first version. ``filled``: the text with the examples filled in;
-# ``is_filled`` is False if that text would be too long. ``difference``: the change from ``base``,
+# ``base`` is None for a first version. ``filled``: the text with the examples filled in, or the
+# messages of a chat, each with its role and whether it is code; ``is_filled`` is False if that
+# text would be too long. ``difference``: the change from ``base``,
 # or from an empty text. ``changes``: metadata before and after. ``seal`` changes with text, files
 # and metadata.
 PublicationPlan = dict[str, Any]
@@ -101,7 +104,6 @@ def make_plan(
         warnings=[one for one in done.warnings if one != tell_kept(done.files or ())],
         filled=filled,
         is_filled=is_filled,
-        is_code=is_data(body),
         difference=compare_versions(base.side if base else Side("", "", 0, {}), mine),
         changes=_changes(metadata, base) if base else [],
         seal=seal_of(draft, name),
@@ -138,7 +140,7 @@ def _choices(base: Base, chosen: str, proposed: str) -> list[Choice]:
     return choices
 
 
-def _fill(body: str, metadata: Metadata) -> tuple[Markup, bool]:
+def _fill(body: str, metadata: Metadata) -> tuple[list[tuple[str, bool, Markup]], bool]:
     values = {}
     for variable in metadata.variables:
         value = variable.example if variable.example is not None else variable.default
@@ -147,10 +149,14 @@ def _fill(body: str, metadata: Metadata) -> tuple[Markup, bool]:
     is_filled = filled_chars(body, values) <= FILLED_CHARS_MAX
     marks = Marks()
     shown = {name: visible(value, marks) for name, value in values.items()} if is_filled else {}
-    text = visible(body, marks)
-    # Marks blocks before the variables are filled in, so a value adds none.
-    blocks = text if is_data(body) else readable(text, [])
-    return Markup(mark_variables(str(blocks), _marker(shown))), is_filled
+    messages = [(one.role, one.content) for one in parse_messages(body) or ()]
+    filled, headings = [], []
+    for role, part in messages if 0 < len(messages) <= MESSAGES_SHOWN_MAX else [("", body)]:
+        text, is_code = visible(part, marks), is_data(part)
+        # Marks blocks before the variables are filled in, so a value adds none.
+        blocks = text if is_code else readable(text, headings)
+        filled.append((role, is_code, Markup(mark_variables(str(blocks), _marker(shown)))))
+    return filled, is_filled
 
 
 def _marker(shown: dict[str, Markup]) -> Callable[[str, str], str]:

@@ -368,3 +368,10 @@ def test_a_value_that_is_named_often_does_not_blow_up_the_page(writer: Visitor) 
     page = send(writer, "preview", **set_variable(writer, "a", example="long " * 1000))
     assert page.status == 200 and "would be too long to show" in page.words
     assert len(page.html) < 8 * 1024 * 1024
+
+
+def test_a_chat_reads_as_messages(writer: Visitor) -> None:
+    chat = '{{role "system"}}\nBe kind to {{name}}.\n{{role "user"}}\n{"a": {{b}}}\n'
+    page = send(writer, "preview", content=chat)
+    assert page.status == 200 and "System Be kind to {{name}}. User" in page.words
+    assert page.html.count('aria-label="The text as it reads"') == 2

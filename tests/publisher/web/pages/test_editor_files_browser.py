@@ -134,7 +134,7 @@ def test_a_plain_field_edits_files_too(page: Page, people: People, writer: Visit
 def test_a_binary_file_is_refused_in_the_field(page: Page) -> None:
     page.get_by_label(CHOICE).select_option(label="image.png")
     told = page.locator("#files-told")
-    expect(told).to_have_text("image.png is not a text. Replace it with another file instead.")
+    expect(told).to_have_text("image.png is not a text. Replace it instead.")
     expect(page.get_by_label(CHOICE)).to_have_value("")
     upload(page, "latin.txt", b"caf\xe9")
     page.get_by_label(CHOICE).select_option(label="latin.txt")
