@@ -96,7 +96,7 @@ def test_write_publish_correct_release_and_roll_back(
     expect(story).to_contain_text("2.0.0")
     story.get_by_role("link", name="Labels").click()
     page.get_by_role("button", name="Roll back to 1.0.0: production").click()
-    expect(page.locator("#label-production")).to_contain_text("1.0.0")
+    expect(page.get_by_role("row").filter(has_text="production")).to_contain_text("1.0.0")
     context.close()
 
 
