@@ -193,11 +193,10 @@ def describe(
 def _section_of(one: Operation) -> str:
     if one.method != "GET":
         return "Publishing"
-    _, name, path = one.url.partition("/{name}")
-    group = path[1:].partition("/")[0].capitalize()
-    if group in ("Versions", "Labels"):
-        return group
-    return "Prompts" if name else "Lists"
+    for section in ("Versions", "Labels"):
+        if f"/{{name}}/{section.lower()}" in one.url:
+            return section
+    return "Prompts" if "/{name}" in one.url else "Lists"
 
 
 def _operation(document: Mapping[str, Any], url: str, method: str, examples: Examples) -> Operation:
