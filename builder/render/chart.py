@@ -32,7 +32,8 @@ PRODUCTION = "production"
 
 # The style sheet leaves room for the numbers of versions before the left edge.
 RIGHT = 97.0
-HEAD, FOOT, ROW_HEIGHT = 12, 26, 16
+HEAD, FOOT = 12, 26
+ROW_MAX, ROWS_HEIGHT = 28, 160
 DATES_APART = 36.0
 # Dates further to the right would overlap "now" on a phone.
 DATE_RIGHT = 74
@@ -149,9 +150,10 @@ def _arrange(shown: Sequence[ListedVersion], moves: dict[str, list[LabelMove]]) 
         places.append(at)
     # Leaves room after the last event for the current state.
     scale = RIGHT / (at + 2 * least)
-    rows = {one.version: HEAD + ROW_HEIGHT * at for at, one in enumerate(reversed(shown))}
+    row = min(ROW_MAX, ROWS_HEIGHT // len(shown))
+    rows = {one.version: HEAD + row * at for at, one in enumerate(reversed(shown))}
     place = {time: scale * one for time, one in zip(times, places, strict=True)}
-    return Picture(place, rows, HEAD + ROW_HEIGHT * (len(shown) - 1) + FOOT)
+    return Picture(place, rows, HEAD + row * (len(shown) - 1) + FOOT)
 
 
 # The parts of numbers, versions and dates need no escaping, and `Markup.format` costs ten times as

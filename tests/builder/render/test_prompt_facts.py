@@ -76,3 +76,11 @@ def test_only_a_description_of_its_own_is_above_the_text(
     write_version(empty.content, "ann", "x", "1.0.0", text, description=description)
     html = build_files(empty)["ann/x.html"].decode()
     assert ('<p class="lead"' in html) == is_shown
+
+
+@pytest.mark.parametrize("title", ["Be kind", "Be short"])
+def test_a_text_that_begins_with_its_title_is_marked_for_print(empty: Settings, title: str):
+    write_version(empty.content, "ann", "x", "1.0.0", "# Be kind\n\n## Be short\n", title=title)
+    site = build_files(empty)
+    for page in ("ann/x.html", "ann/x/1.0.0.html"):
+        assert (b'class="text titled"' in site[page]) == (title == "Be kind")
