@@ -19,7 +19,7 @@ START, END = 1_000, 500
 _TAGS = {"": "", "-": "del", "+": "ins"}
 _NO_SIDE = '<td class="to"></td>'
 _TITLES = "".join(
-    f'<th scope="col" aria-label="{title}"></th>'
+    f'<th scope="col"><span class="unseen">{title}</span></th>'
     for title in ("Old line", "New line", "Change", "Text")
 )
 _HEAD = f"<thead><tr>{_TITLES}</tr></thead>\n"
