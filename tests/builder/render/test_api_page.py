@@ -117,7 +117,7 @@ def html(empty: Settings) -> str:
 
 
 def test_the_page_shows_it(html, operations):
-    titles = [(one.summary, f"{one.method} {one.url}") for one in operations]
+    titles = [(one.summary, f"<b>{one.method}</b> {one.url}") for one in operations]
     assert re.findall("<summary><h3>(.*?)</h3> <code>(.*?)</code>", unescape(html)) == titles
     for operation in operations:
         assert f'<div id="endpoint-{operation.id}"' in html
