@@ -204,18 +204,22 @@ def test_what_was_typed_survives_a_crash_and_a_sign_out(
     again.close()
 
 
-def test_members_withdraw_from_the_page_of_a_prompt(
+def test_members_move_labels_and_withdraw_from_the_page_of_a_prompt(
     people: People, owner: Visitor, context: BrowserContext
 ) -> None:
     people.publish_story(owner, "Tell it.")
     page, story = context.new_page(), f"{people.url}/{owner.handle}/story"
     page.goto(story)
     expect(page.get_by_role("link", name="Edit")).to_be_visible()
-    expect(page.get_by_text("Withdraw", exact=True)).to_be_hidden()
+    for link in ("Labels", "Withdraw"):
+        expect(page.get_by_text(link, exact=True)).to_be_hidden()
     page.goto(people.url + NEW)
     page.goto(story)
     page.get_by_role("link", name="Withdraw").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Withdraw {owner.handle}/story")
+    page.goto(story)
+    page.get_by_role("link", name="Labels", exact=True).click()
+    expect(page).to_have_url(f"{people.url}/account/prompts/{owner.handle}/story/labels")
 
 
 def test_what_was_typed_last_is_sent_and_kept(page: Page) -> None:
