@@ -14,7 +14,7 @@ _URL_CHARS = "%/:?#[]@!$&'()*+,;=~-._"
 # An address, or a word and a prompt, as in "use ann/story". Other words may precede "and/or".
 _link = re.compile(
     r"(https?://[^\s<>\"']*[^\s<>\"'.,;:!?)\]])"
-    r"|\b((?i:use|see|try|also|by|to|is|in|with)\s+)"
+    r"|\b((?i:use|see|try|also|and|or|by|to|is|in|with)\s+)"
     rf"(({NAME_PATTERN})/{NAME_PATTERN})(?![\w/-])"
 )
 

@@ -13,7 +13,7 @@ OUTSIDE = '<a rel="nofollow ugc noopener" href="{0}">{0}</a>'
     ("Use ann/story.", 'Use <a href="/hub/ann/story">ann/story</a>.'),
     ("Replaced by b/c-1; see also d/e", 'Replaced by <a href="/hub/b/c-1">b/c-1</a>; see also '
      '<a href="/hub/d/e">d/e</a>'),
-    ("wrong and/or <old>, in docs/api", "wrong and/or &lt;old&gt;, in docs/api"),
+    ("wrong and/or <old>, or docs/api", "wrong and/or &lt;old&gt;, or docs/api"),
     ("See a/b/c, use A/b", "See a/b/c, use A/b"),
     ("Because: https://e.org/a?b=1&c.", f"Because: {OUTSIDE.format('https://e.org/a?b=1&amp;c')}."),
     ("https://e.org/use x", f"{OUTSIDE.format('https://e.org/use')} x"),
