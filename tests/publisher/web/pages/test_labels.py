@@ -12,7 +12,7 @@ LABELS = "/account/labels"
 
 
 def test_it_leads_to_the_boards(people: People, owner: Visitor) -> None:
-    assert "story none – 1.0.1 Create production" in owner.get(LABELS).words
+    assert "story none 1.0.1 Create production" in owner.get(LABELS).words
     move(owner)
     page = owner.get(LABELS)
     assert "story Label production 1.0.0 1.0.1 Move production" in page.words
