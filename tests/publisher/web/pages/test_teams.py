@@ -237,6 +237,16 @@ def test_drafts_are_their_authors(team: Team) -> None:
     assert "Drafts" not in team.bob.get("/account/prompts").words
 
 
+def test_few_owners_are_tabs_and_many_are_a_choice(team: Team) -> None:
+    mine = "/account/labels"
+    page = team.ann.get(f"{mine}?owner={team.handle}")
+    assert f'?owner={team.handle}" aria-current="true"' in page.html
+    for number in range(5):
+        Teams(team.people.database).create(f"{team.handle}-{number}", team.ann.handle)
+    html = team.ann.get(mine).html
+    assert html.count("<option>") == 6 and f"<option selected>{team.handle}<" in html
+
+
 def test_a_link_is_used_once(team: Team) -> None:
     page = team.change(team.ann, "/link", role="writer")
     assert page.status == 201 and "shown only once" in page.words
@@ -262,7 +272,7 @@ def test_roles_and_leaving(team: Team) -> None:
     for person in ("nobody", team.handle):
         page = team.change(ann, person=person, role="writer")
         assert page.status == 422 and "No account named" in page.words
-    team.change(ann, person=bob.handle, role="maintainer")
+    assert "End maintainer role" in team.change(ann, person=bob.handle, role="maintainer").words
     assert team.change(bob, "/remove", person=ann.handle).status == 200
     assert members(team) == {bob.handle: "maintainer"}
     assert ann.get(team.page()).status == 403
