@@ -34,7 +34,8 @@ PRODUCTION = "production"
 RIGHT = 97.0
 HEAD, FOOT = 12, 26
 ROW_MAX, ROWS_HEIGHT = 28, 160
-DATES_APART = 36.0
+# Days that need no year are shorter than dates and hours.
+DATES_APART, DAYS_APART = 36.0, 20.0
 # Dates further to the right would overlap "now" on a phone.
 DATE_RIGHT = 74
 
@@ -194,11 +195,14 @@ def _line(number: int, look: str, moves: list[LabelMove], picture: Picture) -> M
 
 def _axis(picture: Picture) -> Markup:
     parts, before, last, y = [], "", -DATES_APART, picture.height - 4
-    times = [datetime.fromisoformat(time) for time in picture.place]
-    is_of_hours = (max(times) - min(times)).total_seconds() < DAY_SECONDS
+    times = [datetime.fromisoformat(time) for time in sorted(picture.place)]
+    is_of_hours = (times[-1] - times[0]).total_seconds() < DAY_SECONDS
+    has_years = not is_of_hours and times[0].year != times[-1].year
+    apart = DATES_APART if is_of_hours or has_years else DAYS_APART
     for time, x in sorted(picture.place.items()):
-        shown = f"{day(time)[:-5]} {time[11:16]}" if is_of_hours else day(time)
-        if x - last >= DATES_APART and x <= DATE_RIGHT and shown != before:
+        shown = day(time) if has_years else day(time)[:-5]
+        shown += f" {time[11:16]}" if is_of_hours else ""
+        if x - last >= apart and x <= DATE_RIGHT and shown != before:
             parts.append(f'<text x="{x:.1f}%" y="{y}">{shown}</text>')
             before, last = shown, x
     parts.append(f'<text x="100%" y="{y}" text-anchor="end">now</text>')

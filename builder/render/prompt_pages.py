@@ -344,8 +344,8 @@ def _label_marks(pages: Pages, labels: Iterable[str]) -> Markup:
 
 
 def _glance(pages: Pages, labels: Sequence[str]) -> Markup:
-    """The labels of a version in a line: the first, and the number of others."""
-    if len(labels) < 2:
+    """The labels of a version in a line: two, or the first and the number of others."""
+    if len(labels) < 3:
         return _label_marks(pages, labels)
     return _label_marks(pages, _by_weight(labels)[:1]) + " " + _more_labels(len(labels) - 1)
 

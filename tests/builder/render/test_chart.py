@@ -10,6 +10,7 @@ from builder.model.answers import LabelMove, ListedVersion, Withdrawal
 from builder.model.labels import Labels
 from builder.render.chart import (
     DATES_APART,
+    DAYS_APART,
     HEIGHT,
     LABELS_MAX,
     MOVES_MAX,
@@ -96,8 +97,13 @@ def test_words_never_cover_each_other(count, times):
     heights = sorted(y for _, y, _ in shown.values())
     assert all(below - above >= 12 for above, below in pairwise(heights))
     assert max(heights) < float(picture.get("height")) < 600
-    dates = sorted(float(one.get("x")[:-1]) for one in texts if one.text.startswith(("19", "20")))
-    assert all(right - left >= DATES_APART for left, right in pairwise(dates))
+    *dates, now = (one for one in texts if one.get("x"))
+    assert now.text == "now" and dates
+    apart = DAYS_APART if times == "days" and count > 1 else DATES_APART
+    places = [float(one.get("x")[:-1]) for one in dates]
+    assert all(right - left >= apart for left, right in pairwise(places))
+    written = {"same": r"1 Jan 10:00", "days": r"\d+ Jan( 10:00)?", "years": r"1 Jan (\d{4}|00:00)"}
+    assert all(re.fullmatch(written[times], one.text) for one in dates)
     assert len([one for one in picture.iter("g") if one.get("class")]) == LABELS_MAX
     assert all(0 <= x < 100 for x, _, _ in shown.values())
 
