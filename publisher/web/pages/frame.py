@@ -43,7 +43,7 @@ from server.throttle import Throttle, network
 PLACES = (
     ("prompts", "My prompts"),
     ("tokens", "Tokens"),
-    ("publishers", "Trusted publishers"),
+    ("publishers", "Publishers"),
     ("labels", "Labels"),
     ("teams", "Teams"),
     ("profile", "Profile"),

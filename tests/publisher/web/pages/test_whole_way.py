@@ -146,7 +146,7 @@ def test_from_an_invitation_to_a_publication_and_back(
         assert refused.returncode == 4 and "revoked" in refused.stderr
 
         # A job needs none.
-        page.get_by_role("link", name="Trusted publishers").click()
+        page.get_by_role("link", name="Publishers").click()
         page.get_by_label("Prompt", exact=True).fill("review")
         page.get_by_label("Project", exact=True).fill("octo/prompts")
         page.get_by_role("button", name="Add publisher").click()
