@@ -33,7 +33,7 @@ from builder.model.settings import Settings
 from builder.render import api_page, connect, derive, feeds, openapi
 from builder.render.api_page import Examples
 from builder.render.pages import pages_of
-from builder.render.prompt_text import trial, trial_rank
+from builder.render.prompt_text import trial
 from builder.store import content
 from builder.store.site import Site
 from builder.store.state import State
@@ -220,8 +220,7 @@ def _tried(state: State, site: Site) -> Repo | None:
     """The prompt to fill in; None if none suits."""
     found = state.repos.best_trial()
     owner, _, name = (found or "").partition("/")
-    repo = _read_record(site, "repo", Repo, owner=owner, name=name) if found else None
-    return repo if repo and trial_rank(repo) else None
+    return _read_record(site, "repo", Repo, owner=owner, name=name) if found else None
 
 
 def _read_record(site: Site, route: str, kind: type[Record], **at: str) -> Record | None:
@@ -267,7 +266,7 @@ def write_hub(settings: Settings, state: State, site: Site, serial: int) -> None
     """Write ``hub.json``. ``serial``: the number of publications in the lists."""
     repos_count, _ = state.repos.totals()
     hub = derive.hub_record(settings, repos_count, serial)
-    site.write_fixed("hub", envelopes.single(envelopes.json_bytes(hub)))
+    site.write_fixed("hub", envelopes.single(hub))
 
 
 def _summaries(state: State, sort: str, count: int) -> list[bytes]:

@@ -18,7 +18,7 @@ once. The state stores the names of these files for each object (``store.state.f
 from collections.abc import Iterator, Mapping
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, structs
 
 from builder.emit.history import StalePage
 from builder.model import envelopes
@@ -64,7 +64,7 @@ def of_version(
         for path, raw, _ in skill.files:
             yield version_file(**at, path=path).file, raw
         yield from shown.written(skill.files)
-    yield "version", _single(version)
+    yield "version", envelopes.single(version)
 
 
 def of_archive(at: Mapping[str, object], skill: Skill) -> Files:
@@ -83,7 +83,7 @@ def of_label(moves: list[LabelMove], version: VersionRecord | None, skill: Skill
     yield "label_skill", skill.text
     yield "label_skill_index", skill.listed
     labelled = derive.labelled_version(version, moves[0].label, moves[0].moved_at)
-    yield "label", _single(labelled)
+    yield "label", envelopes.single(labelled)
 
 
 def of_repo(
@@ -96,7 +96,7 @@ def of_repo(
     yield "raw", repo.content.encode()
     yield "body", repo.body.encode()
     yield "versions", envelopes.whole_list(entries.listed)
-    yield "repo", _single(repo)
+    yield "repo", envelopes.single(repo)
     yield "repo_feed", feeds.repo_feed(settings, repo, entries.readable, labels)
     if entries.count >= COMPARED_MIN:
         yield "compare_page", prompt_pages.compare_page(pages, repo.owner, repo.name)
@@ -163,7 +163,7 @@ def of_withdrawn_repo(settings: Settings, parts: WithdrawnParts, owner: str, nam
 def of_owner(settings: Settings, user: User, rows: list[Listed], found: list[bytes]) -> Files:
     """``rows``: its repos, latest updated first; ``found``: their skills, the most used first."""
     summaries = [row.summary for row in rows]
-    yield "user", envelopes.single(envelopes.user_bytes(user, summaries))
+    yield "user", envelopes.single(structs.replace(user, repos=[*map(Raw, summaries)]))
     yield "owner_feed", feeds.owner_feed(settings, user, summaries)
     yield "owner_skill_index", skills.owner_index(found)
     yield "marketplace", skills.marketplace(user, found)
@@ -199,10 +199,6 @@ def of_page(page: StalePage, settings: Settings, state: State) -> Files:
             has_pulls=sort == SORTS[0] and _has_pulls(summaries),
         )
         yield list_page(tag, sort, number).route.name, html
-
-
-def _single(record: Struct) -> bytes:
-    return envelopes.single(envelopes.json_bytes(record))
 
 
 def _withdrawn_page(settings: Settings, owner: str, name: str, given: dict[str, object]) -> bytes:

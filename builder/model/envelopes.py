@@ -18,9 +18,9 @@ def json_bytes(value: Any) -> bytes:
     return _encode(value)
 
 
-def single(data: bytes) -> bytes:
-    """The envelope of one object, around its JSON."""
-    return b'{"data":' + data + b"}"
+def single(record: Any) -> bytes:
+    """The envelope of one object."""
+    return _encode({"data": record})
 
 
 def envelope(rows: list[bytes], meta: answers.ListMeta | LangfuseListMeta) -> bytes:
@@ -65,8 +65,3 @@ def list_meta(
 
 def page_count(total: int) -> int:
     return max(1, -(-total // PAGE_SIZE))
-
-
-def user_bytes(user: answers.User, summaries: list[bytes]) -> bytes:
-    """A user record, with the JSON of its repos inserted as it is."""
-    return _encode(user).removesuffix(b"[]}") + b"[" + b",".join(summaries) + b"]}"

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from builder.model import names
 from builder.model.answers import ChangedLabel, Publication
-from builder.model.envelopes import json_bytes, single
+from builder.model.envelopes import single
 from builder.model.errors import Faults, RequestError
 from builder.model.links import Links
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL
@@ -96,7 +96,7 @@ class _Publishing:
             )
         done.warnings = incoming.warn(done.warnings)
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
-        return json_answer(200, single(json_bytes(done)))
+        return json_answer(200, single(done))
 
     def label(self, owner: str, name: str, label: str) -> Response:
         """Moves a label to a version, or removes it."""
@@ -141,7 +141,7 @@ class _Publishing:
             raw_url=self._links.file("version_raw", **where),
             serial=serial,
         )
-        response = json_answer(200 if done.unchanged else 201, single(json_bytes(publication)))
+        response = json_answer(200 if done.unchanged else 201, single(publication))
         if not done.unchanged:
             response.headers["Location"] = self._links.page("version", **where)
         return response
@@ -150,7 +150,7 @@ class _Publishing:
         step = self._step_of(done)
         changed = ChangedLabel(**msgspec.structs.asdict(done), bump=step.bump, reasons=step.reasons)
         is_new = done.version is not None and done.previous is None and not done.unchanged
-        response = json_answer(201 if is_new else 200, single(json_bytes(changed)))
+        response = json_answer(201 if is_new else 200, single(changed))
         if is_new:
             url = LABEL_URL.format(owner=done.owner, name=done.name, label=done.label)
             response.headers["Location"] = self._service.settings.base_url + url

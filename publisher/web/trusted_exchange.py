@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from flask import Flask, Request, Response, g, request
 
 from builder.model.answers import TrustedToken
-from builder.model.envelopes import json_bytes, single
+from builder.model.envelopes import single
 from builder.model.errors import RequestError
 from builder.model.request_bodies import TrustedExchange
 from builder.model.service_urls import TRUSTED_URL
@@ -73,7 +73,7 @@ class _Exchange:
         g.fields |= {"owner": token.owner, "token": token.id}
         expires_at = format_time(token.expires_at)
         answer = TrustedToken(text, token.owner, list(token.repos), expires_at)
-        return json_answer(200, single(json_bytes(answer)))
+        return json_answer(200, single(answer))
 
 
 def read_exchange(request: Request) -> TrustedExchange:

@@ -11,8 +11,6 @@ from mcp_app.reader import TOP_MAX
 from tests.mcp.catalogue import MARK, TEXTS, VERSIONS, Hub, Refused
 
 LATEST = "prompt://{owner}/{name}"
-ONE_VERSION = "prompt://{owner}/{name}/{version}"
-VERSION_FILE = "prompt://{owner}/{name}/{version}/files/{+path}"
 SKILL = "skill://{owner}/{name}/SKILL.md"
 SKILL_FILE = "skill://{owner}/{name}/{+path}"
 INVALID_PARAMS = -32602
