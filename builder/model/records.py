@@ -109,7 +109,8 @@ class Variable(Struct, forbid_unknown_fields=True):
             self.required = self.default is None
 
 
-Variables = Annotated[list[Variable], Meta(max_length=200)]
+VARIABLES_MAX = 200
+Variables = Annotated[list[Variable], Meta(max_length=VARIABLES_MAX)]
 
 
 NESTING_MAX = 50

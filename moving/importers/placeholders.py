@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from builder.model.answers import Message
 from builder.model.errors import cut
-from builder.model.records import Variable, Variables
+from builder.model.records import VARIABLES_MAX, Variable
 from builder.text import dollars
 from builder.text.foreign import KEPT_CHARS_MAX, KEPT_MAX, Kept
 from builder.text.messages import change_messages, write_messages
@@ -42,7 +42,6 @@ CONVENTIONS = tuple(
     "dollar single f-string mustache jinja vscode typed brackets raycast arguments none".split()
 )
 NAME_CHARS_MAX = 64
-VARIABLES_MAX = Variables.__metadata__[0].max_length
 DESCRIPTION_CHARS_MAX = 500
 # If this many texts of a source have ``${name:default}``, or this many have ``${name}``, its
 # convention is dollar.

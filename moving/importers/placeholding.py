@@ -10,14 +10,13 @@ from msgspec.structs import replace
 
 from builder.model.answers import Message
 from builder.model.plural import counted, some_of
-from builder.model.records import Description, Variable
+from builder.model.records import DESCRIPTION_CHARS_MAX, VARIABLES_MAX, Variable
 from builder.text.dollars import without_code
 from builder.text.foreign import NAMED_MAX, Kept, find_foreign
 from builder.text.prompts import parse_document
 from moving.importers.items import Item
 from moving.importers.placeholders import (
     MARKED,
-    VARIABLES_MAX,
     argument_pattern,
     guess,
     turn,
@@ -25,7 +24,6 @@ from moving.importers.placeholders import (
 )
 
 GUESSED_MAX = 1_000
-DESCRIPTION_CHARS_MAX = Description.__metadata__[0].max_length
 # In Markdown files, fences are code more often than templates.
 _IN_MARKDOWN = {"dollar": "vscode", "none": "files"}
 # A convention's placeholders, as the summary shows them.

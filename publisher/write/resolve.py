@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from builder.model.errors import Detail, cut, validation_failed
-from builder.model.records import METADATA, Variable, Variables, VersionFile
+from builder.model.records import METADATA, VARIABLES_MAX, Variable, VersionFile
 from builder.model.request_bodies import Draft
 from builder.text.foreign import find_foreign, find_single, tell_foreign
 from builder.text.prompts import Document, body_of, parse_document, variable_names
@@ -18,7 +18,6 @@ from publisher.write.secret_shapes import tell_secrets
 from publisher.write.unworkable import tell_unworkable
 
 _SHOWN_CHARS_MAX = 80
-VARIABLES_MAX = Variables.__metadata__[0].max_length
 
 
 class Metadata(NamedTuple):

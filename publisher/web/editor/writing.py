@@ -12,14 +12,13 @@ from werkzeug.datastructures import MultiDict
 
 from builder.model import names
 from builder.model.names import Version
-from builder.model.records import Variable, VersionFile
+from builder.model.records import VARIABLES_MAX, Variable, VersionFile
 from builder.store import content
 from builder.text.prompts import VARIABLE_NAME, body_of, parse_document, variable_names
 from builder.text.summary import first_sentence
 from publisher.web.editor.files import FileRow, read_rows, rebase_rows, rows_of
 from publisher.web.editor.values import show_lines, show_value, with_line_feeds
 from publisher.web.pages.difference import Files, Side, files_of
-from publisher.write.resolve import VARIABLES_MAX
 
 # Parameters with a field of their own: its label, and True if it is a number.
 PARAMETERS = {

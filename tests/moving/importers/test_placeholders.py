@@ -7,18 +7,11 @@ from hypothesis import strategies as st
 
 from builder.model.answers import Message
 from builder.model.errors import MESSAGE_CHARS_MAX
-from builder.model.records import CONTENT_BYTES_MAX, Variable
+from builder.model.records import CONTENT_BYTES_MAX, VARIABLES_MAX, Variable
 from builder.text.foreign import KEPT_MAX, find_foreign, find_single, tell_foreign
 from builder.text.messages import parse_messages
 from builder.text.prompts import fill, variable_names
-from moving.importers.placeholders import (
-    CONVENTIONS,
-    VARIABLES_MAX,
-    Turned,
-    guess,
-    turn,
-    turn_messages,
-)
+from moving.importers.placeholders import CONVENTIONS, Turned, guess, turn, turn_messages
 from tests.support.calls import few_steps
 
 

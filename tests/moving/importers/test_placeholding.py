@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from builder.model.answers import Message
-from builder.model.records import Variable
-from moving.importers.placeholders import VARIABLES_MAX
+from builder.model.records import VARIABLES_MAX, Variable
 from moving.importers.placeholding import Counts, turn_prompt
 from moving.importers.run import Outcome
 from tests.moving.importers.bringing import bring_text, latest
