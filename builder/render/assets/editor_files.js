@@ -175,10 +175,11 @@ function fieldOf(row, name) {
   return row.querySelector(`[name=file-${name}]`);
 }
 
-function say(told, before = byId("files").firstElementChild) {
+function say(told, field = byId("file-template")) {
   const place = byId("files-told");
-  before.after(place);
+  field.after(place);
   place.textContent = told;
+  if (told) place.scrollIntoView({ block: "nearest" });
 }
 
 export function counted(count) {

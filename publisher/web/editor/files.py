@@ -151,7 +151,7 @@ def to_files(
             bytes_max,
         )
     except RequestError as error:
-        faults += faults_of(error)
+        faults += faults_of(error, "This version")
     except ValueError as error:
         faults.append(f"This version {error}.")
     if faults:
@@ -160,12 +160,10 @@ def to_files(
     return files
 
 
-def faults_of(error: RequestError) -> list[str]:
+def faults_of(error: RequestError, what: str = "The file") -> list[str]:
     """The sentences of an error about files, with their paths."""
     sentences = (
-        f"This version {message}."
-        if field == "files"
-        else _file_of.sub(r"“\1” ", f"{field}: {message}.")
+        f"{what} {message}." if field == "files" else _file_of.sub(r"“\1” ", f"{field}: {message}.")
         for field, message in error.details
     )
     return [*sentences] or [str(error)]
