@@ -196,6 +196,7 @@ def test_what_is_wrong_stands_at_its_field(
         page = owner.submit("/labels/move", **given)
     assert page.status == 422 and message in page.words and "Nothing was changed." in page.words
     assert "<b>" not in page.html
+    assert ('id="version-of-production-wrong"' in page.html) == ("label" not in fields)
     assert labels(people, owner) == {"production": "1.0.1"}
 
 
