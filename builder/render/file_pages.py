@@ -31,7 +31,7 @@ PIXELS_MAX = 25_000_000
 LISTED_MAX = 40
 # The target of a Markdown link, or inline code. Escaping for HTML changes neither.
 _names_file = re.compile(rf"(?<=[(`])((?:\.{{1,2}}/)*(?:{PATH_PATTERN}))(?=[)`# ])")
-_place = re.compile(rf"({PATH_PATTERN})(?::(\d+)|$)")
+_place = re.compile(rf"({PATH_PATTERN}):(\d+)")
 
 
 class Files:
@@ -70,14 +70,11 @@ class Files:
         return Markup(_names_file.sub(link, text))
 
     def places(self, text: str) -> Markup:
-        """A text with places such as ``scripts/run.sh:12`` and, at its end, ``scripts/run.sh``,
-        which lead to the lines of files and to files.
-        """
+        """A text with places such as ``scripts/run.sh:12``, which lead to the lines of files."""
 
         def link(found: re.Match[str]) -> str:
             href = self._hrefs.get(found[1])
-            line = f"#L{found[2]}" if found[2] else ""
-            return f'<a href="{href}{line}">{found[0]}</a>' if href else found[0]
+            return f'<a href="{href}#L{found[2]}">{found[0]}</a>' if href else found[0]
 
         return Markup(_place.sub(link, str(escape(text))))
 

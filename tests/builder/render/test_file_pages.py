@@ -107,7 +107,6 @@ def test_a_tree_leads_to_the_files(empty):
         assert f"{len(text) + 38} bytes, 4 files" in words(site[page])
         assert ', <a href="#files">4 files</a>' in site[page]
         assert f'<a href="{PAGES}/a/b/run.sh#L2">a/b/run.sh:2</a>' in site[page]
-        assert f'<code><a href="{PAGES}/a/b/run.sh">a/b/run.sh</a></code>' in site[page]
         assert '1.0.0.skill.zip" download="x.zip">Download folder (.zip, 4 files)</a>' in site[page]
         assert site[page].index(">Install</label>") < site[page].index(">Copy</label>")
 
