@@ -1,14 +1,13 @@
 """Values that are computed from the stored records."""
 
-import json
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model import answers, envelopes
-from builder.model.records import DAY_SECONDS, OwnerFile
+from builder.model import envelopes
+from builder.model.records import DAY_SECONDS
 from builder.render import derive
 from builder.render.derive import epoch_seconds, trend
 from tests.support.catalogues import moment
@@ -95,21 +94,6 @@ def test_an_owner_without_a_profile_joined_with_the_first_repo(time):
     user = derive.user_record("ann", None, epoch_seconds(time), 3, None)
     assert (user.handle, user.name, user.bio, user.url) == ("ann", "ann", "", None)
     assert (user.joined_at, user.repos_count, user.pulls) == (time, 3, None)
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_the_repos_of_a_user_are_joined_in(count):
-    user = derive.user_record("ann", None, 0, count, 0)
-    data = json.loads(envelopes.user_bytes(user, [b'{"n":%d}' % n for n in range(count)]))
-    assert data["repos"] == [{"n": n} for n in range(count)]
-    assert list(data) == list(answers.User.__struct_fields__)
-
-
-def test_a_bio_that_ends_like_the_record_stays_whole():
-    profile = OwnerFile("[]}", moment(1), bio='","repos":[]}')
-    user = derive.user_record("ann", profile, 0, 1, None)
-    data = json.loads(envelopes.user_bytes(user, [b"1"]))
-    assert (data["bio"], data["repos"]) == ('","repos":[]}', [1])
 
 
 @given(st.integers(0, 10**9))
