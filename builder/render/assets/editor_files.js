@@ -1,5 +1,5 @@
-// The files of a version in the editor of prompts. Uploads become rows of the form at once, and the
-// field of the prompt also edits the text of a file.
+// The files of a version in the editor. Uploads become rows of the form at once, and the field of
+// the prompt also edits the text of a file.
 
 import { byId, element } from "./site.js";
 
@@ -42,6 +42,7 @@ export function manageFiles(form, field, { flush, changed }) {
   chooser.addEventListener("change", () => take(chooser, replaced));
   upload.addEventListener("change", () => take(upload, null));
   choice.addEventListener("change", choose);
+  byId("zip").addEventListener("change", () => form.requestSubmit(section.querySelector("[value=files]")));
   update();
   return { commit, promptText };
 
@@ -94,10 +95,10 @@ export function manageFiles(form, field, { flush, changed }) {
   /** Adds the chosen files, or puts one in the place of a row. */
   async function take(input, row) {
     const folder = byId("upload-folder").value.split("/").filter(Boolean);
-    const files = [...input.files].slice(0, filesMax + 1); // there is no room for the last one
+    const files = [...input.files].slice(0, filesMax + 1);
     input.value = "";
     say("");
-    // All are read before the first row, so that the page is drawn once.
+    // All are read first, so that the page is drawn once.
     const read = await Promise.all(files.map((file) => file.size <= bytesMax && file.arrayBuffer()));
     for (const [at, file] of files.entries()) {
       const path = row ? pathOf(row) : [...folder, file.name].join("/");
@@ -142,7 +143,7 @@ export function manageFiles(form, field, { flush, changed }) {
     return [...rows.children].filter((row) => !fieldOf(row, "removed").checked);
   }
 
-  /** Shows the number of files and bytes, and offers the files for the field. */
+  /** Shows the number of files and bytes, and offers the files. */
   function update() {
     const files = present();
     byId("files-size").textContent = `${files.length} file${files.length === 1 ? "" : "s"}, `
@@ -179,7 +180,7 @@ function say(told, field = byId("file-template")) {
   const place = byId("files-told");
   field.after(place);
   place.textContent = told;
-  if (told) place.scrollIntoView({ block: "nearest" });
+  place.scrollIntoView({ block: "nearest" });
 }
 
 export function counted(count) {
