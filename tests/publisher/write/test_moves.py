@@ -81,6 +81,9 @@ def test_marks_tell_that_a_label_was_moved(root, monkeypatch):
     mark = content.repo_mark(*where)
     write_label(root, REPO, 5, "production", "1.0.0")
     assert content.repo_mark(*where) != mark
+    mark = content.repo_mark(*where)
+    os.rename(root / REPO / "labels/5.json", root / REPO / "labels/6.json")
+    assert content.repo_mark(*where) != mark
 
 
 def test_a_young_file_has_no_mark(root, monkeypatch):
