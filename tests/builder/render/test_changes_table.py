@@ -75,6 +75,7 @@ def test_a_heading_that_gets_words_is_one_changed_line(empty):
     html = version_page(empty, HEADING, LONGER_HEADING)
     assert Table(html).rows[3][1:] == HEADING_ROW
     assert 'Changes since 1.0.0 <span class="soft">+1 −1</span>' in html
+    assert '<h2>What changed <a href="#changes">+1 −1 lines since 1.0.0</a></h2>' in html
 
 
 def test_a_page_without_changes_in_the_text_says_so(empty):
