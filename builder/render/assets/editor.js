@@ -44,13 +44,13 @@ function start() {
   // Touch keyboards and screen readers of phones work best with the browser's own field.
   let chosen = local?.getItem(CHOSEN) ?? (matchMedia("(pointer: fine)").matches ? "marked" : "plain");
   let marked = null;
-  offerKept(key);
   form.querySelector("[aria-invalid=true]")?.focus();
   byId("preview").hidden = true;
   if (text.value && !form.elements.seal) look.soon();
   showField();
-  // The text that a browser restores when the user comes back.
+  // A browser restores the text before that when one comes back.
   addEventListener("pageshow", () => {
+    offerKept(key);
     if (text.value !== text.defaultValue) text.dispatchEvent(new Event("input", { bubbles: true }));
   });
   byId("other-field").addEventListener("click", () => {
