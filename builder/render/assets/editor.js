@@ -7,7 +7,7 @@ import { byId, element, storageOf } from "./site.js";
 
 const KEEP_MS = 400;
 const LOOK_MS = 700;
-// A longer form is previewed only when the user presses Preview.
+// A longer form is previewed at the press of Preview.
 const LOOK_BYTES_MAX = 100_000;
 // The parts of the page that a preview replaces.
 const SHOWN = ["warnings", "address", "reads", "differs", "next", "publish"];
@@ -41,7 +41,7 @@ function start() {
     flush();
     keepFields(key);
   });
-  // Touch keyboards and screen readers of phones work best with the browser's own field.
+  // Phones' keyboards and screen readers work best with the browser's own field.
   let chosen = local?.getItem(CHOSEN) ?? (matchMedia("(pointer: fine)").matches ? "marked" : "plain");
   let marked = null;
   form.querySelector("[aria-invalid=true]")?.focus();
@@ -78,7 +78,6 @@ function start() {
   });
   addEventListener("pagehide", keep.now);
   addEventListener("storage", (event) => {
-    // The browser has one copy of each edited prompt.
     if (event.key === key && event.newValue) {
       tell("You write this in another tab, too, and this browser keeps what you typed last in either. "
         + "Save a draft in both to keep both.");
@@ -226,6 +225,7 @@ async function lookAt() {
   body.set("action", "look");
   try {
     const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
+    if (answer.status === 401) tell("You are signed out: sign in in another tab, then go on. Your text is kept.");
     return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
   } catch {
     return null; // the hub cannot be reached

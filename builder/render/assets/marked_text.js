@@ -50,8 +50,8 @@ const theme = EditorView.theme({
 /**
  * Makes a field to show in a textarea's place, with its name and description.
  *
- * Returns `show(isShown)`, which shows this field or the textarea, `setUnknown(names)`, which underlines
- * variables, and `write()`, which writes what was typed to the textarea at once.
+ * Returns `show(isShown)`, `setUnknown(names)`, which underlines variables, and `write()`, which
+ * writes what was typed to the textarea at once.
  */
 export function markText(textarea) {
   const { id, dir } = textarea;

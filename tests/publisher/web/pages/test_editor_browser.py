@@ -186,6 +186,8 @@ def test_what_was_typed_survives_a_crash_and_a_sign_out(
     expect(shown(page)).to_have_text("Half a dream")
     # The session is over: the page keeps it, and so does the browser.
     context.clear_cookies()
+    page.get_by_label("Title", exact=True).fill("Kept")
+    expect(page.locator("#unsaved")).to_contain_text("You are signed out")
     page.get_by_role("button", name="Save draft").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("You are signed out")
     expect(page.get_by_label("Your text")).to_have_value("Half a {{thought}}")
