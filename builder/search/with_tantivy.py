@@ -252,8 +252,25 @@ def _found(plan: QueryPlan) -> Query:
     """The matching repos; a target is repeated according to its weight."""
     if not plan.targets:
         return Query.empty_query() if plan.needed else Query.all_query()
-    held = (query for one in plan.targets for query in [_holding(one)] * one.weight)
-    return _any([*held], plan.needed)
+    weighty = [target for target in plan.targets if target.weight]
+    weights, needed = _lightest([target.weight for target in weighty], plan.needed)
+    pairs = zip(weighty, weights, strict=True)
+    return _any([query for one, weight in pairs for query in [_holding(one)] * weight], needed)
+
+
+def _lightest(weights: list[int], needed: int) -> tuple[list[int], int]:
+    """Smaller weights with which the same sets of targets reach the needed weight. A sentence takes
+    half the time with them.
+    """
+    for most in range(1, max(weights)):
+        lighter = [round(weight * most / max(weights)) for weight in weights]
+        sums = [(0, 0)]
+        for pair in zip(weights, lighter, strict=True):
+            sums += [(one + pair[0], other + pair[1]) for one, other in sums]
+        enough = min(other for one, other in sums if one >= needed)
+        if all(other < enough for one, other in sums if one < needed):
+            return lighter, enough
+    return weights, needed
 
 
 def _scored(plan: QueryPlan, scope: RepoFilter) -> Query:
