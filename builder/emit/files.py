@@ -195,7 +195,7 @@ def of_page(page: StalePage, settings: Settings, state: State) -> Files:
             "list.html",
             [row.card for row in rows],
             meta=meta,
-            is_cut=number == LIST_PAGES_MAX < meta.pages,
+            pages=min(meta.pages, LIST_PAGES_MAX),
             has_pulls=sort == SORTS[0] and _has_pulls(summaries),
         )
         yield list_page(tag, sort, number).route.name, html

@@ -134,7 +134,7 @@ def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits):
 def test_a_page_says_how_a_query_was_taken(request, host):
     page = request.getfixturevalue(host).open("/search?q=japanese+xyzzy")
     status = page.locator("#told")
-    expect(status).to_contain_text("No prompt has all of these words; these are the closest.")
+    expect(status).to_contain_text("Rows name the words that they lack.")
     expect(page.locator("#found li").first).to_be_visible()
     page.locator("#q").fill("reveiw sql")
     expect(status).to_contain_text("Searched for “review” instead of “reveiw”.")

@@ -60,6 +60,7 @@ function start() {
   });
   form.addEventListener("input", (event) => {
     if (event.target.name !== "see") changed();
+    dropFault(event.target);
     if (event.target === text) showSize(files.promptText());
   });
   form.addEventListener("keydown", (event) => {
@@ -87,6 +88,15 @@ function start() {
   function changed() {
     keep.soon();
     look.soon();
+  }
+
+  /** Takes away what was wrong with a field before it was changed. */
+  function dropFault(changedField) {
+    const { id } = changedField;
+    changedField.ariaInvalid = null;
+    byId(`${id}-wrong`)?.remove();
+    document.querySelector(`.faults li:has([href="#${id}"])`)?.remove();
+    document.querySelector(".faults ul:not(:has(li))")?.parentNode.remove();
   }
 
   /** Writes what was typed to the fields of the form. */

@@ -213,9 +213,10 @@ async function showRows(path) {
   if (suggested.children.length) return;
   const answer = await load(path);
   if (!answer) return;
-  const list = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".rows");
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const list = page.querySelector(".rows");
   suggested.previousElementSibling.hidden = !list;
-  if (!list) return;
+  if (!list) return tips?.replaceWith(page.querySelector("main > p"));
   suggested.className = list.className; // shows the dates that sort them
   suggested.replaceChildren(...[...list.children].slice(0, SUGGESTED));
 }

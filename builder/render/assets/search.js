@@ -19,7 +19,7 @@ let timer = 0;
 let selected = -1;
 let update = async () => {
   const answer = await answerTo(field.value.trim().replace(/(^|\s)label:$/i, ""));
-  if (answer) suggest(answer);
+  if (answer) suggest(answer.total || !/label:\S*$/i.test(field.value) ? answer : { repos: [], q: "" });
 };
 
 field.addEventListener("input", () => {
@@ -115,11 +115,11 @@ export async function answerTo(q, filters = {}) {
   const turn = ++asked;
   const answer = q ? await search(q, 1, filters) : { repos: [], total: 0 };
   if (turn !== asked) return null;
-  const { total, match, corrected, partly, failure } = answer;
+  const { total, matches = [], corrected, partly, failure } = answer;
   const many = `${total ? total.toLocaleString("en") : "No"} prompt${total === 1 ? "" : "s"}`;
   const count = q && !failure ? `${many} for “${q}”` : "";
   const notes = failure ?? [
-    total && match === "some" && "No prompt has all of these words; these are the closest.",
+    matches.some(({ without }) => without?.length) && "Rows name the words that they lack.",
     ...(corrected ?? []).map(({ from, to }) => `Searched for “${to}” instead of “${from}”.`),
     partly,
   ].filter(Boolean).join(" ");

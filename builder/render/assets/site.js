@@ -9,7 +9,7 @@ const owners = storageOf(() => localStorage)?.getItem(SIGNED_IN)?.split(" ");
 if (owners) {
   document.querySelector('header nav a[href$="/account"]')?.replaceChildren("Account");
   const edit = byId("edit");
-  if (owners.includes(edit?.dataset.owner)) for (const one of edit.parentNode.children) one.hidden = false;
+  if (owners.includes(edit?.dataset.owner)) for (const one of document.querySelectorAll(".meta [hidden]")) one.hidden = false;
   else edit?.replaceChildren("Copy to my prompts");
 }
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.publisher.web.pages.conftest import People, Visitor
-from tests.site.browser import DESKTOP, TIMEOUT_MS
+from tests.site.browser import DESKTOP, PHONE, TIMEOUT_MS
 
 NEW = "/account/prompts/new"
 # The field of the form, which holds the text in both editors.
@@ -222,6 +222,26 @@ def test_members_move_labels_and_withdraw_from_the_page_of_a_prompt(
     page.goto(story)
     page.get_by_role("link", name="Labels", exact=True).click()
     expect(page).to_have_url(f"{people.url}/account/prompts/{owner.handle}/story/labels")
+    page.set_viewport_size(PHONE)
+    page.goto(story)
+    page.locator(".glance").get_by_role("link", name="Edit").click()
+    expect(page).to_have_url(f"{people.url}/account/prompts/{owner.handle}/story")
+
+
+def test_a_fault_goes_once_its_field_is_changed(page: Page, faults: list[str]) -> None:
+    page.locator("#publish").click()
+    fault, all_faults = page.locator("#content-wrong"), page.locator(".faults")
+    expect(fault).to_be_visible()
+    expect(all_faults).to_be_visible()
+    page.locator(".cm-content").click()
+    page.keyboard.type("Tell it.")
+    expect(fault).to_have_count(0)
+    expect(page.locator("#content")).not_to_have_attribute("aria-invalid", "true")
+    for link in all_faults.get_by_role("link").all():
+        expect(link).not_to_have_attribute("href", "#content")
+    (refused,) = faults
+    assert "422" in refused
+    faults.clear()
 
 
 def test_what_was_typed_last_is_sent_and_kept(page: Page) -> None:
