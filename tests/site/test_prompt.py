@@ -380,3 +380,10 @@ def test_a_link_opens_an_assistant_with_the_filled_text(visits, hub, repo, value
         assert clipboard(page) == text
     else:
         assert address == "https://claude.ai/new?q=" + quote(text, safe="!'()*~")
+
+
+def test_on_a_phone_a_tab_shows_what_it_opens(visits):
+    page = visits.open(f"/{SQL_REVIEW}", viewport=PHONE)
+    page.get_by_text("Assistant", exact=True).click()
+    # Below the header, so the bar at the foot covers little of it.
+    assert page.locator("fieldset.tabs").first.bounding_box()["y"] < PHONE["height"] / 4

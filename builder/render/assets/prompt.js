@@ -52,6 +52,10 @@ onClick("copy-link", () => {
   keepValues();
   return location.href;
 });
+// On a phone, the bar at the foot would cover what a tab shows.
+addEventListener("change", ({ target }) => {
+  if (target.name === "use" && innerWidth < 736) target.scrollIntoView();
+});
 for (const button of panel.querySelectorAll("[data-message]")) {
   button.addEventListener("click", () => copy(button, () => message(button.dataset.message)));
 }

@@ -66,6 +66,7 @@ def test_a_failure_nobody_thought_of_is_no_end(built):
         hub.write("ann/story", "1.0.1")
         with failing(built.out, ZeroDivisionError()), pytest.raises(RequestError):
             hub.show("ann/story")
+        wait_until(lambda: hub.outcomes, "the outcome, which is noted after the answer")
         assert isinstance(hub.outcomes[0], ZeroDivisionError)
         hub.wait_until_settled()
     hub.check_site()
