@@ -264,7 +264,7 @@ def test_the_moves_of_labels_are_a_picture_in_words_and_a_table(static_visits):
     expect(page.locator("p:has(+ svg) > span")).to_have_text(["stable", "tested"])
     assert picture.locator("g:not([text-anchor])").locator("line").count() == 4
     page.get_by_text("Each move of a label").click()
-    cells = page.get_by_role("region", name="Moves of labels").locator("tbody tr")
+    cells = page.locator(".records tbody tr")
     expect(cells).to_have_count(3)
 
 

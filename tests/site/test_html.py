@@ -20,7 +20,7 @@ CHECKED = {".html", ".svg", ".css"}
 SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 7_700, 8_300, 3_300
 RESULTS_BYTES_MAX, WRITING_BYTES_MAX = 4_650, 116_000
 # All scripts but the libraries, as sources.
-OWN_BYTES_MAX = 82_000
+OWN_BYTES_MAX = 82_100
 SEARCHING = {"catalogue.js"}
 COMPARING = {"compare.js", "changes.js"}
 WRITING = {"account.js", "editor.js", "editor_files.js", "marked_text.js"}
