@@ -1,14 +1,17 @@
 """Search as you type: by keyboard, with an address to share, on hosts that can and that cannot."""
 
 import re
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from builder.model.routes import PAGE_SIZE
+from builder.model.settings import Settings
 from tests.site.browser import DESKTOP, PHONE
 from tests.site.catalogue import ECHOES, MARKUP, PAGES, SQL_REVIEW, UNLIKE
 from tests.site.fields import lost_keys
+from tests.support.servers import serving
 
 PARTLY = re.compile("some words of each text")
 
@@ -423,3 +426,19 @@ def test_what_is_found_is_text(visits):
     page.wait_for_url("**/search?q=*")
     expect(page.locator("#found li").first).to_contain_text("onerror=alert(2)")
     expect(page.locator("#found img, #found script")).to_have_count(0)
+
+
+def test_an_empty_hub_says_that_it_has_no_prompts(browser: Browser, tmp_path: Path):
+    content, site, state = (f"{tmp_path}/{name}" for name in ("content", "site", "state"))
+    Path(content).mkdir()
+    with serving(Settings(content, site, state, queries=True)) as server:
+        page = browser.new_page()
+        page.goto(f"{server.url}/search?q=email")
+        expect(page.locator("#instead")).to_contain_text("There are no prompts yet.")
+        expect(page.locator("#tips")).to_have_count(0)
+        # As a session that has ended gives for a page.
+        page.route("**/new.html", lambda route: route.fulfill(body="<main><form></form></main>"))
+        page.reload()
+        expect(page.locator("#tips")).to_be_visible()
+        expect(page.locator("#instead")).not_to_contain_text("null")
+        page.close()

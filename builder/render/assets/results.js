@@ -216,7 +216,8 @@ async function showRows(path) {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const list = page.querySelector(".rows");
   suggested.previousElementSibling.hidden = !list;
-  if (!list) return tips?.replaceWith(page.querySelector("main > p"));
+  // A hub without prompts, or a page to sign in.
+  if (!list) return tips?.replaceWith(page.getElementById("no-prompts") ?? tips);
   suggested.className = list.className; // shows the dates that sort them
   suggested.replaceChildren(...[...list.children].slice(0, SUGGESTED));
 }
