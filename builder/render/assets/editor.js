@@ -91,11 +91,10 @@ function start() {
   }
 
   /** Takes away what was wrong with a field before it was changed. */
-  function dropFault(changedField) {
-    const { id } = changedField;
-    changedField.ariaInvalid = null;
-    byId(`${id}-wrong`)?.remove();
-    document.querySelector(`.faults li:has([href="#${id}"])`)?.remove();
+  function dropFault(field) {
+    field.ariaInvalid = null;
+    byId(`${field.id}-wrong`)?.remove();
+    document.querySelector(`.faults li:has([href="#${field.id}"])`)?.remove();
     document.querySelector(".faults ul:not(:has(li))")?.parentNode.remove();
   }
 
